@@ -1,0 +1,47 @@
+// Bootstrap: how ranks find each other before they can talk: a small key-value store with a fence.
+//
+// Keys carry job, epoch and set, e.g. "e1/s0/header"; a value is written once. Every call has a
+// deadline and fails early, naming the rank, when a rank that must take part is known to be dead.
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace farandole {
+
+// A rank that has ended, as its agent saw it.
+struct RankEnd {
+  int rank = -1;
+  std::string host;
+  bool signalled = false;
+  int code = 0;           // exit code, or signal number
+  std::string lastLines;  // of its output, possibly empty
+};
+// "rank 1 on alpha was killed by signal 9 (Killed)" / "rank 1 on alpha exited with code 3"
+std::string describe(const RankEnd& end);
+
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+
+  virtual Status put(std::string_view key, std::string_view value, Deadline deadline) = 0;
+  // Waits until someone has put it.
+  virtual Result<std::string> get(std::string_view key, Deadline deadline) = 0;
+  // Returns when `count` callers have reached the fence of that key.
+  virtual Status fence(std::string_view key, int count, Deadline deadline) = 0;
+
+  // Tells the agent what this rank is about, for its reports: "initialised", "shut down", "waiting
+  // for …".
+  virtual void report(std::string_view what) = 0;
+
+  // Called on a thread of the bootstrap's own for each rank that ends abnormally, or whose agent is
+  // lost (rank -1). Set once, before init is over; events that came before are delivered then.
+  virtual void onRankEnd(std::function<void(const RankEnd&)> callback) = 0;
+};
+
+}  // namespace farandole

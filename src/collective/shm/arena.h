@@ -1,0 +1,76 @@
+// Arena: one rank's memory that every rank of its machine can map: an unnamed memfd, so that a
+// crash leaves nothing behind. Everything shared lives in arenas: control blocks, slots, and the
+// user's shared tensors.
+//
+// The memfd is as large as it could ever need to be (the machine's memory) but holds pages only
+// where something is allocated; peers map it once, so handing out memory later needs no further
+// exchange: an address travels as (rank, offset). Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace farandole {
+
+// A mapping with an owner.
+class Mapping {
+ public:
+  Mapping() = default;
+  ~Mapping();
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  // Shared, read-write, not inherited by fork children unless inherit.
+  static Result<Mapping> map(int fd, std::size_t bytes, bool inherit);
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool contains(const void* p, std::size_t bytes) const;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+class Arena {
+ public:
+  // Sized after the machine (FARANDOLE_ARENA_BYTES overrides; smaller if address space is limited).
+  static Result<std::unique_ptr<Arena>> create(std::size_t bytes = 0);
+  ~Arena();
+
+  // 64-byte aligned, zeroed. Checks the cgroup's and the machine's free memory first, then reserves
+  // the pages: never a SIGBUS later. kOutOfMemory says how much is needed and how much there is.
+  Result<void*> allocate(std::size_t bytes);
+  // Returns the pages to the system. False if p is not the start of an allocation.
+  bool free(void* p);
+  // True if [p, p+bytes) lies within one allocation.
+  bool owns(const void* p, std::size_t bytes) const;
+
+  // Replaces every allocation, in place and with its contents, by memory of this process alone: a
+  // rank that was given up and wakes later then writes into nobody's memory.
+  Status detach();
+
+  int fd() const { return fd_.get(); }
+  std::size_t capacity() const { return mapping_.size(); }
+  std::byte* base() const { return mapping_.data(); }
+
+ private:
+  Arena() = default;
+  UniqueFd fd_;
+  Mapping mapping_;
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::size_t> used_;  // offset → bytes; guarded by mutex_
+  std::map<std::size_t, std::size_t> free_;  // offset → bytes, coalesced; guarded by mutex_
+};
+
+// The memory that may still be used by this process: the least of the machine's and every enclosing
+// cgroup's.
+std::size_t availableMemory();
+
+}  // namespace farandole

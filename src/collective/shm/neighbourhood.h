@@ -1,0 +1,108 @@
+// Neighbourhood: the ranks of this machine as one of them sees them: everyone's arena, everyone's
+// doorbell, and whether someone is gone.
+//
+// Waiting. A rank that has nothing to do sleeps on its own doorbell (a futex word in shared
+// memory). Whoever publishes something another rank may be waiting for calls ring() after the
+// store. ring() costs one fence and one load unless that rank sleeps. Protocol of the sleeper (only
+// one thread per process sleeps at a time):
+//
+//     seen = n.announceSleep();          // bit set, then everything is looked at once more
+//     if (nothingToDo()) n.sleep(seen, deadline);
+//     n.awake();
+//
+// Invariants: (1) a rank's bit in `sleepers` is set before its last look and cleared after it
+// wakes, by that rank only; (2) a publisher's store is sequenced before its load of `sleepers` by a
+// seq_cst fence, the sleeper's fetch_or before its last look: one of the two always sees the other.
+// Failure. The watch thread calls fail() once; drivers look at failed() whenever they find nothing
+// to do.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "collective/shm/arena.h"
+
+namespace farandole {
+
+inline constexpr int kMaxLocalRanks = 256;
+
+// At the start of local rank 0's arena: the first allocation of that arena, made before any other.
+struct alignas(64) NeighbourhoodHeader {
+  static constexpr std::uint64_t kMagic = 0x46524e444c453031;  // "FRNDLE01"
+  std::atomic<std::uint64_t> magic;
+  std::atomic<std::uint64_t> epoch;
+  alignas(64) std::atomic<std::uint64_t> sleepers[kMaxLocalRanks / 64];
+  struct alignas(64) Doorbell {
+    std::atomic<std::uint32_t> word;
+  };
+  Doorbell doorbells[kMaxLocalRanks];
+  // Set by a rank that leaves in good order (shutdown), read by the watch threads.
+  struct alignas(64) Leave {
+    std::atomic<std::uint32_t> left;
+  };
+  Leave leaves[kMaxLocalRanks];
+};
+
+class Neighbourhood {
+ public:
+  // arenas[i], pidfds[i]: of local rank i (own entries included; duplicates of own fds are fine).
+  // Local rank 0 initialises the header; others wait for its magic and epoch until the deadline.
+  static Result<std::unique_ptr<Neighbourhood>> create(std::unique_ptr<Arena> own, int me,
+                                                       std::uint64_t epoch,
+                                                       std::vector<UniqueFd> arenas,
+                                                       std::vector<UniqueFd> pidfds,
+                                                       Deadline deadline);
+  ~Neighbourhood();
+
+  int rank() const { return me_; }
+  int size() const { return static_cast<int>(bases_.size()); }
+  std::uint64_t epoch() const { return epoch_; }
+  // More runnable ranks here than processors this process may use: spinning would steal from those
+  // waited for.
+  bool crowded() const { return crowded_; }
+
+  Arena& arena() { return *own_; }
+  // Where local rank's offset lies in this process; nullptr unless [offset, offset+bytes) is inside
+  // its arena.
+  std::byte* at(int rank, std::uint64_t offset, std::uint64_t bytes) const;
+  // The offset of p in this rank's own arena; only if arena().owns(p, …).
+  std::uint64_t offsetOf(const void* p) const;
+
+  void ring(int rank);
+  void ringAll();  // every rank but this one
+  std::uint32_t announceSleep();
+  // Until rung, deadline, or a signal: false only for a signal (EINTR).
+  bool sleep(std::uint32_t seen, Deadline deadline);
+  void awake();
+
+  // Any thread. The first status stays; wakes this process's sleeper.
+  void fail(Status status);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  Status failure() const;  // only when failed()
+
+  NeighbourhoodHeader& header() { return *header_; }
+  int pidfd(int rank) const { return pidfds_[static_cast<std::size_t>(rank)].get(); }
+
+ private:
+  Neighbourhood() = default;
+  std::unique_ptr<Arena> own_;
+  int me_ = 0;
+  std::uint64_t epoch_ = 0;
+  bool crowded_ = false;
+  std::vector<Mapping> mappings_;  // of the others' arenas
+  std::vector<std::byte*> bases_;  // of all arenas, own included
+  std::vector<std::size_t> sizes_;
+  std::vector<UniqueFd> pidfds_;
+  NeighbourhoodHeader* header_ = nullptr;
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  Status failure_;  // guarded by mutex_
+};
+
+}  // namespace farandole
