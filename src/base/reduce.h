@@ -6,6 +6,11 @@
 // accumulate in float32 and are rounded once (to nearest even); no fused multiply-add; so the
 // result depends on nothing but the inputs: not on the instruction set, the split of the work,
 // alignment, or the kind of store. The caller holds an FpModeGuard. Thread-safe.
+//
+// NaN and infinity pass through sums and products; min and max are NaN if any source is (wherever
+// it stands). Only which of several NaNs comes out is left open. Of equal values (-0, +0) min and
+// max keep the first. bool: sum, max and bor are "or"; product, min and band are "and"; whatever is
+// not 0 is true, and results are 0 or 1. Pointers need no alignment.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +22,10 @@
 namespace farandole {
 
 // result = (pre*s0 op pre*s1 …) * post / divisor. Integers: each scaled step in float64, truncated
-// towards zero, sums accumulated in 64 bits (wrapping) whenever post or divisor is not 1.
-// float16/bfloat16: in float32. float32: in float32. bool is never scaled. Averages are sums with a
-// divisor (a product with 1/n would truncate 49/49 to 0).
+// towards zero, everything accumulated in 64 bits (wrapping) whenever anything is scaled, the
+// result stored modulo the type's width; a scaled value beyond 64 bits becomes the nearest that
+// fits, NaN 0. float16/bfloat16: in float32. float32: in float32. bool is never scaled. Averages
+// are sums with a divisor (a product with 1/n would truncate 49/49 to 0).
 struct Scale {
   double pre = 1.0;
   double post = 1.0;
@@ -46,8 +52,10 @@ void copy(void* destination, const void* source, std::size_t bytes, Store store)
 void fillNeutral(void* destination, std::int64_t count, DType dtype, ReduceOp op);
 
 // Adasum's two halves. dot3 adds a·b, a·a and b·b of the elements, accumulated in float64 in blocks
-// of fixed size and order, to out[0..2]; combine writes wa*a + wb*b (computed in float64, rounded
-// once; a may equal result).
+// of kDotBlock elements and in a fixed order, to out[0..2] (splitting a call at a multiple of
+// kDotBlock changes nothing); combine writes wa*a + wb*b (computed in float64, rounded once; a or b
+// may equal result).
+inline constexpr std::int64_t kDotBlock = 4096;
 void dot3(const void* a, const void* b, std::int64_t count, DType dtype, double out[3]);
 void combine(void* result, const void* a, double wa, const void* b, double wb, std::int64_t count,
              DType dtype);

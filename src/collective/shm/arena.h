@@ -40,7 +40,7 @@ class Mapping {
 
 class Arena {
  public:
-  // Sized after the machine (FARANDOLE_ARENA_BYTES overrides; smaller if address space is limited).
+  // bytes = 0: sized after the machine, smaller where address space or file size is limited.
   static Result<std::unique_ptr<Arena>> create(std::size_t bytes = 0);
   ~Arena();
 
@@ -53,7 +53,8 @@ class Arena {
   bool owns(const void* p, std::size_t bytes) const;
 
   // Replaces every allocation, in place and with its contents, by memory of this process alone: a
-  // rank that was given up and wakes later then writes into nobody's memory.
+  // rank that was given up and wakes later then writes into nobody's memory. Nothing may write to
+  // this arena meanwhile. Later allocations are private too.
   Status detach();
 
   int fd() const { return fd_.get(); }
@@ -62,9 +63,16 @@ class Arena {
 
  private:
   Arena() = default;
+  Status reserve(std::size_t offset, std::size_t bytes);
+  Status detachRange(std::size_t begin, std::size_t end, bool keepContents);
+  // Returns an allocation's bytes to free_, joined with its neighbours, and zeroes them.
+  void release(std::size_t offset, std::size_t bytes);
+  void clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin, std::size_t freeEnd);
+
   UniqueFd fd_;
   Mapping mapping_;
   mutable std::mutex mutex_;
+  bool detached_ = false;                    // guarded by mutex_
   std::map<std::size_t, std::size_t> used_;  // offset → bytes; guarded by mutex_
   std::map<std::size_t, std::size_t> free_;  // offset → bytes, coalesced; guarded by mutex_
 };

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -68,6 +69,9 @@ class Neighbourhood {
   bool crowded() const { return crowded_; }
 
   Arena& arena() { return *own_; }
+  // The last thing done with a neighbourhood: its arena lives on, for memory that the user still
+  // holds.
+  std::unique_ptr<Arena> releaseArena() { return std::move(own_); }
   // Where local rank's offset lies in this process; nullptr unless [offset, offset+bytes) is inside
   // its arena.
   std::byte* at(int rank, std::uint64_t offset, std::uint64_t bytes) const;
@@ -76,6 +80,8 @@ class Neighbourhood {
 
   void ring(int rank);
   void ringAll();  // every rank but this one
+  // The ranks whose bits are set (bit r % 64 of word r / 64): one fence and a look per word.
+  void ring(std::span<const std::uint64_t> ranks);
   std::uint32_t announceSleep();
   // Until rung, deadline, or a signal: false only for a signal (EINTR).
   bool sleep(std::uint32_t seen, Deadline deadline);
@@ -91,6 +97,11 @@ class Neighbourhood {
 
  private:
   Neighbourhood() = default;
+  Status mapArenas(std::vector<UniqueFd> arenas);
+  Status makeHeader();
+  Status awaitHeader(Deadline deadline);
+  void wake(int rank);
+
   std::unique_ptr<Arena> own_;
   int me_ = 0;
   std::uint64_t epoch_ = 0;

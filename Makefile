@@ -1,0 +1,68 @@
+# What people type. Everything here is a short front for CMake, ctest and the scripts in tools/.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
+RANKS  ?= 2
+ROUNDS ?= 10
+
+BIN := build/bin
+# Each sanitizer is a build directory of its own (CMakePresets.json).
+SANITIZED_LABELS := unit|conformance|multiproc
+
+.PHONY: help deps deps-test build demo test check install bench soak asan tsan format clean
+
+help: ## this list
+	@echo "make demo                install what is missing, build, train Fashion-MNIST on $(RANKS) ranks"
+	@echo "make test                install what is missing, build, run every test"
+	@echo "make build               build/bin/farandole; then: source build/env"
+	@echo "make check               build and run the quick tests only"
+	@echo "make install PREFIX=DIR  install command, library, headers (default $(PREFIX))"
+	@echo "make bench               this machine's figures, beside those of the peers that are installed"
+	@echo "make soak ROUNDS=N       conformance and multi-process tests again and again (default $(ROUNDS))"
+	@echo "make asan, make tsan     the tests under the sanitizers"
+	@echo "make format              clang-format all sources"
+	@echo "make clean               remove the build directories"
+
+deps:
+	@tools/deps build
+
+deps-test:
+	@tools/deps build test
+
+build: deps
+	@cmake --preset release $(if $(VERBOSE),,--log-level=WARNING)
+	@cmake --build build -j $(JOBS)
+	@tools/write-env build
+
+demo: build
+	$(BIN)/farandole run -np $(RANKS) $(BIN)/examples/fashion_mnist
+
+test: deps-test build
+	@ctest --test-dir build -j $(JOBS) --output-on-failure
+
+check: deps-test build
+	@ctest --test-dir build -j $(JOBS) --output-on-failure -L unit
+
+install: build
+	@cmake --install build --prefix "$(PREFIX)"
+
+bench: build
+	$(BIN)/farandole bench peers
+	$(BIN)/farandole bench memory
+	$(BIN)/farandole bench collective --against available
+	$(BIN)/farandole bench tensors
+
+soak: deps-test build
+	@ctest --test-dir build --output-on-failure -L 'conformance|multiproc' --repeat until-fail:$(ROUNDS)
+
+asan tsan: deps-test
+	@tools/sanitize $@ '$(SANITIZED_LABELS)' $(JOBS)
+
+format:
+	@tools/deps ci
+	@tools/sources | xargs -r clang-format -i
+
+clean:
+	@cmake -E rm -rf build build-dev build-asan build-tsan

@@ -1,0 +1,44 @@
+#include "api/handle_table.h"
+
+namespace farandole {
+
+void HandleTable::add(const EntryPtr& entry) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[index];
+  slot.entry = entry;
+  entry->handle = (std::uint64_t{slot.generation} << 32) | (index + 1);
+}
+
+const HandleTable::Slot* HandleTable::slotOf(std::uint64_t handle) const {
+  const std::uint64_t index = (handle & 0xffffffff) - 1;
+  if (index >= slots_.size()) return nullptr;
+  const Slot& slot = slots_[index];
+  return slot.entry && slot.generation == handle >> 32 ? &slot : nullptr;
+}
+
+EntryPtr HandleTable::find(std::uint64_t handle) const {
+  const std::lock_guard lock(mutex_);
+  const Slot* slot = slotOf(handle);
+  return slot != nullptr ? slot->entry : nullptr;
+}
+
+bool HandleTable::release(std::uint64_t handle) {
+  EntryPtr released;  // destroyed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  if (slotOf(handle) == nullptr) return false;
+  const auto index = static_cast<std::uint32_t>((handle & 0xffffffff) - 1);
+  Slot& slot = slots_[index];
+  released = std::move(slot.entry);
+  slot.entry = nullptr;
+  // A slot whose generations are used up is never used again.
+  if (++slot.generation != 0) free_.push_back(index);
+  return true;
+}
+
+}  // namespace farandole

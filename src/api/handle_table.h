@@ -1,0 +1,35 @@
+// HandleTable: numbers for entries. A handle is a slot and its generation, so that a released
+// handle is never mistaken for a later one. Thread-safe. Lives as long as the process: handles
+// outlive a shutdown.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "conductor/entry.h"
+
+namespace farandole {
+
+class HandleTable {
+ public:
+  // Gives the entry its handle.
+  void add(const EntryPtr& entry);
+  // Null: no such handle.
+  EntryPtr find(std::uint64_t handle) const;
+  // False: no such handle.
+  bool release(std::uint64_t handle);
+
+ private:
+  struct Slot {
+    std::uint32_t generation = 1;
+    EntryPtr entry;
+  };
+  const Slot* slotOf(std::uint64_t handle) const;
+
+  mutable std::mutex mutex_;
+  std::vector<Slot> slots_;          // guarded by mutex_
+  std::vector<std::uint32_t> free_;  // guarded by mutex_
+};
+
+}  // namespace farandole

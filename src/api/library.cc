@@ -1,0 +1,181 @@
+#include "api/library.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/reduce.h"
+
+namespace farandole {
+namespace {
+
+std::atomic<bool> forked_{false};
+
+constexpr std::size_t roundUp(std::size_t bytes) { return (bytes + 64) & ~std::size_t{63}; }
+
+}  // namespace
+
+Library& Library::instance() {
+  static Library* const library = [] {
+    ::pthread_atfork(nullptr, nullptr, &Library::afterForkInChild);
+    std::atexit(&Library::atExit);
+    return new Library();
+  }();
+  return *library;
+}
+
+void Library::afterForkInChild() {
+  forked_.store(true, std::memory_order_relaxed);
+  // Other threads of the parent may have held any lock at the moment of the fork, so none is taken:
+  // the child is alone and the pointers do not change any more.
+  Library& library = instance();
+  if (library.runtime_) library.runtime_->closeAfterFork();
+  if (library.agent_) library.agent_->forgetAfterFork();
+}
+
+void Library::atExit() {
+  if (forked_.load(std::memory_order_relaxed)) return;
+  // A program that forgets shutdown still leaves in good order when it ends in good order.
+  [[maybe_unused]] const Status status = instance().shutdown();
+}
+
+Status Library::checkProcess() {
+  if (!forked_.load(std::memory_order_relaxed)) return {};
+  return Status(
+      Code::kForked,
+      "this process was forked from a rank and is not one itself: call Farandole in the rank only");
+}
+
+std::shared_ptr<Runtime> Library::runtime() const {
+  const std::lock_guard lock(mutex_);
+  return runtime_;
+}
+
+Result<std::shared_ptr<Runtime>> Library::requireRuntime() const {
+  auto current = runtime();
+  if (!current)
+    return Status(Code::kNotInitialised, "Farandole is not initialised: call init() first");
+  return current;
+}
+
+Status Library::connectAgent(const Config& config, Deadline deadline) {
+  if (agent_ || config.agent.empty()) return {};
+  auto agent = AgentClient::connect(config.agent, config.job, config.secret, config.rank,
+                                    config.size, deadline);
+  FARANDOLE_RETURN_IF_ERROR(agent.status());
+  const std::lock_guard lock(mutex_);
+  agent_ = std::move(agent).value();
+  // Events reach whatever runtime there is at that time.
+  agent_->onRankEnd([this](const RankEnd& end) {
+    if (const auto current = runtime()) current->rankEnded(end);
+  });
+  return {};
+}
+
+Status Library::init(std::chrono::milliseconds timeout) {
+  const std::lock_guard life(lifeMutex_);
+  if (runtime()) return {};
+  auto config = Config::fromEnvironment();
+  FARANDOLE_RETURN_IF_ERROR(config.status());
+  setLogLevel(config->logLevel);
+  setLogRank(config->rank);
+  if (!config->simd.empty() && !setKernels(config->simd)) {
+    return Status::invalid("FARANDOLE_SIMD=" + config->simd + ": this processor does not have it");
+  }
+  const Deadline deadline =
+      Deadline::after(timeout > std::chrono::milliseconds::zero() ? timeout : config->startTimeout);
+  FARANDOLE_RETURN_IF_ERROR(connectAgent(*config, deadline));
+  const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
+  auto started = Runtime::start(*config, epoch, agent_.get(), deadline);
+  FARANDOLE_RETURN_IF_ERROR(started.status());
+  {
+    const std::lock_guard lock(mutex_);
+    runtime_ = *started;
+  }
+  if (agent_) agent_->report("initialised size=" + std::to_string(config->size));
+  if (!config->timeline.empty()) return startTimeline(config->timeline, *config);
+  return {};
+}
+
+Status Library::shutdown() {
+  const std::lock_guard life(lifeMutex_);
+  std::shared_ptr<Runtime> ending = runtime();
+  if (!ending) return {};
+  if (ending->conductor().inCallback()) {
+    return Status::invalid("shutdown cannot be called from a completion callback");
+  }
+  if (const Status status = stopTimeline(); !status.ok()) logWarning(status.message());
+  // First out of reach for new calls, then ended.
+  {
+    const std::lock_guard lock(mutex_);
+    runtime_ = nullptr;
+  }
+  std::shared_ptr<Arena> arena = ending->stop();
+  if (agent_) agent_->report("shut down");
+  const std::lock_guard lock(mutex_);
+  bool held = false;
+  for (auto& [memory, allocation] : allocations_) {
+    if (!allocation.shared) continue;
+    allocation.shared = false;
+    allocation.retired = arena;
+    held = true;
+  }
+  // A rank that was given up and wakes later must not write into memory that the user still holds.
+  return held ? arena->detach() : Status();
+}
+
+Status Library::startTimeline(const std::string&, const Config&) { return {}; }
+Status Library::stopTimeline() { return {}; }
+
+Result<void*> Library::allocate(std::size_t bytes) {
+  const auto current = runtime();
+  if (current) {
+    auto memory = current->arena().allocate(bytes == 0 ? 1 : bytes);
+    FARANDOLE_RETURN_IF_ERROR(memory.status());
+    const std::lock_guard lock(mutex_);
+    allocations_[*memory] = {bytes, nullptr, true};
+    return *memory;
+  }
+  void* memory = std::aligned_alloc(64, roundUp(bytes));
+  if (memory == nullptr)
+    return Status::outOfMemory("no memory for " + std::to_string(bytes) + " bytes");
+  std::memset(memory, 0, roundUp(bytes));
+  const std::lock_guard lock(mutex_);
+  allocations_[memory] = {bytes, nullptr, false};
+  return memory;
+}
+
+Status Library::free(void* memory) {
+  if (memory == nullptr) return {};
+  Allocation allocation;
+  std::shared_ptr<Runtime> current;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = allocations_.find(memory);
+    if (found == allocations_.end()) {
+      return Status::invalid(
+          "this memory did not come from farandole_allocate, or was freed before");
+    }
+    allocation = std::move(found->second);
+    allocations_.erase(found);
+    current = runtime_;
+  }
+  if (allocation.shared && current) {
+    current->arena().free(memory);
+  } else if (allocation.retired) {
+    allocation.retired->free(memory);
+  } else {
+    std::free(memory);
+  }
+  return {};
+}
+
+bool Library::isShared(const void* memory, std::size_t bytes) const {
+  const auto current = runtime();
+  return current && current->arena().owns(memory, bytes);
+}
+
+}  // namespace farandole

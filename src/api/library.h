@@ -1,0 +1,70 @@
+// Library: what the process has once: the current runtime, handles, memory handed to the user, the
+// agent's line.
+//
+// It is never destroyed: threads of the program may call in while the process exits. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "api/handle_table.h"
+#include "api/runtime.h"
+#include "base/status.h"
+#include "bootstrap/agent_client.h"
+
+namespace farandole {
+
+class Library {
+ public:
+  static Library& instance();
+
+  // Ok if already initialised. timeout zero: the configured one.
+  Status init(std::chrono::milliseconds timeout);
+  // Ok if not initialised.
+  Status shutdown();
+  // Null unless initialised.
+  std::shared_ptr<Runtime> runtime() const;
+  // The same, or the error to return.
+  Result<std::shared_ptr<Runtime>> requireRuntime() const;
+  std::uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
+
+  Result<void*> allocate(std::size_t bytes);
+  Status free(void* memory);
+  bool isShared(const void* memory, std::size_t bytes) const;
+
+  HandleTable& handles() { return handles_; }
+  Status startTimeline(const std::string& path, const Config& config);
+  Status stopTimeline();
+
+  // kForked in a fork child, else ok. Everything else is only called when this is ok.
+  static Status checkProcess();
+
+ private:
+  // Memory handed to the user. arena: where it lies; null: ordinary memory.
+  struct Allocation {
+    std::size_t bytes = 0;
+    std::shared_ptr<Arena> retired;
+    bool shared = false;
+  };
+
+  Library() = default;
+  Status connectAgent(const Config& config, Deadline deadline);
+  static void afterForkInChild();
+  static void atExit();
+
+  std::mutex lifeMutex_;  // held through init and shutdown: one at a time
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::shared_ptr<Runtime> runtime_;
+  std::map<const void*, Allocation> allocations_;
+  std::unique_ptr<AgentClient> agent_;  // once connected it stays: init and shutdown repeat quickly
+
+  std::atomic<std::uint64_t> epoch_{0};
+  HandleTable handles_;
+};
+
+}  // namespace farandole

@@ -1,0 +1,213 @@
+#include "api/requests.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace farandole {
+namespace {
+
+std::string quoted(const farandole_request& request) {
+  return request.name != nullptr ? "'" + std::string(request.name) + "': " : std::string();
+}
+
+Status wrong(const farandole_request& request, std::string text) {
+  return Status::invalid(quoted(request) + std::move(text))
+      .withTensor(request.name != nullptr ? request.name : "");
+}
+
+bool needsRoot(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter;
+}
+bool reduces(Kind kind) {
+  return kind == Kind::kAllreduce || kind == Kind::kReducescatter || kind == Kind::kReduce;
+}
+
+// The root (a global rank) as a member of the set; nullopt if it is none.
+std::optional<std::int32_t> memberOf(const Runtime::SetInfo& set, std::int32_t rank) {
+  const auto found = std::find(set.ranks.begin(), set.ranks.end(), rank);
+  if (found == set.ranks.end()) return std::nullopt;
+  return static_cast<std::int32_t>(found - set.ranks.begin());
+}
+
+Status checkRoot(const farandole_request& request, const Runtime::SetInfo& set, Meta& meta) {
+  const bool pointToPoint = meta.kind == Kind::kSend || meta.kind == Kind::kReceive;
+  if (!needsRoot(meta.kind) && !pointToPoint) return {};
+  if (meta.kind == Kind::kReceive && request.root == FARANDOLE_ANY_RANK) {
+    meta.root = kAnyRank;
+    return {};
+  }
+  const auto member = memberOf(set, request.root);
+  if (!member) {
+    return wrong(request, std::string(pointToPoint ? "peer" : "root") + " rank " +
+                              std::to_string(request.root) + " is not a member of process set " +
+                              std::to_string(request.set));
+  }
+  if (pointToPoint && *member == set.me)
+    return wrong(request, "a rank cannot send to or receive from itself");
+  meta.root = *member;
+  return {};
+}
+
+Status checkReduction(const farandole_request& request, Meta& meta) {
+  if (!reduces(meta.kind)) return {};
+  const auto op = reduceOpFromInt(request.op);
+  if (!op) return wrong(request, "unknown reduction " + std::to_string(request.op));
+  if (!supports(*op, meta.dtype)) {
+    return wrong(request,
+                 std::string(name(*op)) + " is not defined for " + std::string(name(meta.dtype)));
+  }
+  if (*op == ReduceOp::kAdasum && meta.kind != Kind::kAllreduce) {
+    return wrong(request, "adasum is possible with allreduce only");
+  }
+  if (!std::isfinite(request.prescale) || !std::isfinite(request.postscale)) {
+    return wrong(request, "prescale and postscale must be finite numbers");
+  }
+  if (meta.dtype == DType::kBool && (request.prescale != 1 || request.postscale != 1)) {
+    return wrong(request, "bool cannot be scaled");
+  }
+  meta.op = *op;
+  meta.prescale = request.prescale;
+  meta.postscale = request.postscale;
+  return {};
+}
+
+Status checkSplits(const farandole_request& request, const Runtime::SetInfo& set,
+                   Request& checked) {
+  const Kind kind = checked.meta.kind;
+  const bool takesSplits = kind == Kind::kAlltoall || kind == Kind::kReducescatter ||
+                           (kind == Kind::kScatter && checked.meta.root == set.me);
+  if (!takesSplits) return {};
+  const std::int64_t rows = checked.meta.shape.empty() ? 1 : checked.meta.shape[0];
+  const auto members = static_cast<std::int64_t>(set.ranks.size());
+  if (request.nsplits == 0) {
+    if (kind == Kind::kAlltoall && rows % members != 0) {
+      return wrong(request, "alltoall without splits: " + std::to_string(rows) +
+                                " rows cannot be divided equally among " + std::to_string(members) +
+                                " ranks");
+    }
+    return {};
+  }
+  if (request.splits == nullptr || request.nsplits != members) {
+    return wrong(request, std::to_string(request.nsplits) + " splits for " +
+                              std::to_string(members) + " ranks");
+  }
+  std::vector<std::int64_t> splits(request.splits, request.splits + request.nsplits);
+  std::int64_t total = 0;
+  for (const auto split : splits) {
+    if (split < 0 || split > rows - total) {
+      return wrong(request, "splits must be non-negative and add up to the first dimension, " +
+                                std::to_string(rows));
+    }
+    total += split;
+  }
+  if (total != rows) {
+    return wrong(request, "splits add up to " + std::to_string(total) +
+                              ", the first dimension is " + std::to_string(rows));
+  }
+  (kind == Kind::kReducescatter ? checked.meta.splits : checked.splits) = std::move(splits);
+  return {};
+}
+
+Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& set,
+                    const Request& checked) {
+  const Kind kind = checked.meta.kind;
+  const auto bytes = static_cast<std::size_t>(checked.meta.bytes());
+  const bool onlyRootReads = kind == Kind::kBroadcast || kind == Kind::kScatter;
+  const bool reads = kind != Kind::kReceive && (!onlyRootReads || checked.meta.root == set.me);
+  if (reads && bytes > 0 && request.input == nullptr) {
+    return wrong(request, "input is NULL but the shape has " +
+                              std::to_string(checked.meta.elements()) + " elements");
+  }
+  if (kind == Kind::kReceive && bytes > 0 && request.output == nullptr) {
+    return wrong(request, "recv needs an output buffer");
+  }
+  const auto* in = static_cast<const std::byte*>(request.input);
+  const auto* out = static_cast<const std::byte*>(request.output);
+  if (in == nullptr || out == nullptr || in == out) return {};
+  // The output is at least as large as a part; what can be told apart here is told.
+  const std::less<const std::byte*> before;
+  if (kind == Kind::kAllreduce && before(in, out + bytes) && before(out, in + bytes)) {
+    return wrong(request, "input and output overlap without being the same");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Request> checkRequest(Runtime& runtime, const farandole_request& given) {
+  // An older caller's struct is shorter: what it does not have keeps its default.
+  farandole_request request = FARANDOLE_REQUEST_INIT;
+  constexpr std::size_t kLeast = offsetof(farandole_request, prescale);
+  if (given.struct_size < kLeast) {
+    return Status::invalid("farandole_request.struct_size is " + std::to_string(given.struct_size) +
+                           ": initialise the struct with FARANDOLE_REQUEST_INIT");
+  }
+  std::memcpy(&request, &given, std::min<std::size_t>(given.struct_size, sizeof request));
+
+  const auto set = runtime.set(request.set);
+  if (!set) return wrong(request, "there is no process set " + std::to_string(request.set));
+  if (set->me < 0) {
+    return wrong(request, "rank " + std::to_string(runtime.config().rank) +
+                              " is not a member of process set " + std::to_string(request.set));
+  }
+  if (request.operation < 0 || request.operation >= kKindCount) {
+    return wrong(request, "unknown operation " + std::to_string(request.operation));
+  }
+  Request checked;
+  checked.meta.kind = static_cast<Kind>(request.operation);
+  const bool hasData = checked.meta.kind != Kind::kBarrier && checked.meta.kind != Kind::kJoin;
+  if (hasData) {
+    const auto dtype = dtypeFromInt(request.dtype);
+    if (!dtype) return wrong(request, "unknown dtype " + std::to_string(request.dtype));
+    checked.meta.dtype = *dtype;
+    if (request.ndim < 0 || request.ndim > static_cast<std::int32_t>(kMaxDimensions) ||
+        (request.ndim > 0 && request.shape == nullptr)) {
+      return wrong(request, "a shape of " + std::to_string(request.ndim) + " dimensions (0 to " +
+                                std::to_string(kMaxDimensions) + " are possible)");
+    }
+    if (request.ndim > 0) checked.meta.shape.assign(request.shape, request.shape + request.ndim);
+    if (!checkedElements(checked.meta.shape, *dtype)) {
+      return wrong(request, "the shape has a negative dimension or is too large for 64 bits");
+    }
+  }
+  if (request.name != nullptr) {
+    const std::size_t length = ::strnlen(request.name, kMaxNameBytes + 1);
+    if (length == 0 || length > kMaxNameBytes) {
+      return Status::invalid("a name must have 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+    }
+    checked.name.assign(request.name, length);
+  }
+  if (request.tag < 0) return wrong(request, "a tag must not be negative");
+  FARANDOLE_RETURN_IF_ERROR(checkRoot(request, *set, checked.meta));
+  FARANDOLE_RETURN_IF_ERROR(checkReduction(request, checked.meta));
+  FARANDOLE_RETURN_IF_ERROR(checkSplits(request, *set, checked));
+  FARANDOLE_RETURN_IF_ERROR(checkBuffers(request, *set, checked));
+
+  checked.input = request.input;
+  checked.output = request.output;
+  checked.tag = request.tag;
+  checked.group = request.group;
+  checked.willWait = (request.flags & FARANDOLE_FLAG_WILL_WAIT) != 0;
+  if (request.allocate != nullptr) {
+    checked.allocate = [allocate = request.allocate, user = request.allocate_user](
+                           std::size_t bytes, const std::vector<std::int64_t>& shape) {
+      return allocate(user, bytes, shape.data(), static_cast<std::int32_t>(shape.size()));
+    };
+  }
+  if (request.on_complete != nullptr) {
+    checked.onComplete = [callback = request.on_complete, user = request.on_complete_user](
+                             std::uint64_t handle, Code code) {
+      callback(user, handle, static_cast<farandole_code>(code));
+    };
+  }
+  if (request.queue != nullptr) {
+    checked.queue = request.queue->queue;
+    checked.queueTag = request.queue_tag;
+  }
+  return checked;
+}
+
+}  // namespace farandole

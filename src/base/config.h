@@ -1,0 +1,60 @@
+// Config: every environment variable the library reads, in one place: name, meaning, default.
+//
+// A value that does not parse is an error that says what was found and what is allowed; it never
+// becomes 0. The table behind it (configVariables) is what docs/environment.md is checked against.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+#include "base/status.h"
+
+namespace farandole {
+
+struct Config {
+  // Identity: set by the launcher, outranks every other family of variables. Without it: one rank.
+  int rank = 0;
+  int size = 1;
+  int localRank = 0;
+  int localSize = 1;
+  int crossRank = 0;
+  int crossSize = 1;
+  std::string host = "localhost";
+  std::string job;     // names the job; marks its processes
+  std::string agent;   // the agent's socket
+  std::string secret;  // hex; proves membership of the job
+
+  // Behaviour.
+  std::chrono::milliseconds startTimeout{30'000};
+  std::int64_t fusionBytes = 64 << 20;
+  std::int64_t eagerBytes = 256 << 10;
+  std::chrono::microseconds batchDelay{100};
+  std::int64_t planCapacity = 4096;
+  std::chrono::microseconds spin{50};
+  std::chrono::milliseconds stallWarning{60'000};
+  std::chrono::milliseconds stallShutdown{0};
+  std::string timeline;
+  std::int64_t timelineBytes = 64 << 20;
+  std::int64_t arenaBytes = 0;
+  std::string simd;
+  LogLevel logLevel = LogLevel::kWarning;
+
+  // Reads and checks; getEnv returns nullptr for an unset variable.
+  static Result<Config> read(const std::function<const char*(const char*)>& getEnv);
+  static Result<Config> fromEnvironment();
+};
+
+struct ConfigVariable {
+  std::string_view name;
+  std::string_view meaning;
+  std::string_view byDefault;
+  std::function<Status(Config&, std::string_view value)> parse;
+};
+std::span<const ConfigVariable> configVariables();
+
+}  // namespace farandole

@@ -1,0 +1,22 @@
+// Futexes: sleeping on a 32-bit word. Private ones for threads of one process, shared ones across
+// processes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace farandole {
+
+enum class FutexScope { kPrivate, kShared };
+enum class FutexWait { kWoken, kTimeout, kInterrupted };
+
+// Sleeps while word == expected, until woken or the deadline (at most an hour: a wait without end
+// does not exist here). kWoken may be spurious. A signal handler always interrupts, also one
+// installed with SA_RESTART.
+FutexWait futexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Deadline deadline,
+                    FutexScope scope);
+void futexWakeAll(std::atomic<std::uint32_t>& word, FutexScope scope);
+
+}  // namespace farandole

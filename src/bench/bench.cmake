@@ -1,0 +1,12 @@
+# `farandole bench`: measures the engine, the named path and the peers side by side. The peers' programs are built by
+# tools/peers, never here: a build of Farandole needs no MPI.
+file(GLOB bench_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/bench/*.cc)
+add_library(farandole_bench STATIC ${bench_sources})
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+target_link_libraries(farandole_bench PUBLIC farandole_collective CLI11::CLI11
+  PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
+if(TARGET farandole)
+  target_link_libraries(farandole_bench PRIVATE farandole)
+endif()

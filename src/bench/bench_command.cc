@@ -1,0 +1,95 @@
+#include "bench/bench_command.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "bench/commands.h"
+#include "bench/named_rank.h"
+
+namespace farandole {
+namespace {
+
+using bench::CommonOptions;
+
+constexpr int kMostRanks = 64;
+
+void finish(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "farandole bench: %s\n", status.message().c_str());
+  throw CLI::RuntimeError(status.code() == Code::kInvalidArgument ? 2 : 1);
+}
+
+void addCommonOptions(CLI::App& command, CommonOptions& options) {
+  command.add_option("--ranks,-n", options.ranks, "how many ranks")
+      ->check(CLI::Range(1, kMostRanks))
+      ->capture_default_str();
+  command.add_option("--rounds", options.rounds, "interleaved rounds; fewer than 15 prove little")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--memory", options.memory, "the tensors' memory")
+      ->check(CLI::IsMember({"ordinary", "shared", "both"}))
+      ->capture_default_str();
+  command.add_flag("!--no-pin", options.pin, "leave it to the kernel where ranks run");
+  command.add_option("--csv", options.csv, "write the table to this file (- for standard output)");
+  command.add_option("--json", options.json, "write all samples to this file");
+  command.add_option("--svg", options.svg, "write a plot of time over size to this file");
+}
+
+void addCollective(CLI::App& bench) {
+  auto options = std::make_shared<bench::CollectiveOptions>();
+  CLI::App* command = bench.add_subcommand("collective", "time, bandwidth, and ratios to peers");
+  command->add_option("--op", options->work, "what to run")
+      ->check(CLI::IsMember({"allreduce", "allgather", "broadcast", "alltoall", "reducescatter",
+                             "reduce", "gather", "scatter", "barrier"}))
+      ->capture_default_str();
+  command->add_option("--reduce", options->op, "reduction: sum, min or max")->capture_default_str();
+  command->add_option("--dtype", options->dtype, "element type")->capture_default_str();
+  command->add_option("--sizes", options->sizes, "bytes per rank: 4,16K,1M")->capture_default_str();
+  command->add_option("--path", options->path, "the bare engine, the named operations, or both")
+      ->check(CLI::IsMember({"engine", "named", "both"}))
+      ->capture_default_str();
+  command->add_option(
+      "--against", options->against,
+      "peers in the same run: openmpi,mpich,intelmpi,gloo,deepspeed, all, available");
+  command->add_flag("--bound", options->bound, "also this machine's bound (see: bench memory)");
+  addCommonOptions(*command, *options);
+  command->callback([options] { finish(benchCollective(*options)); });
+}
+
+void addTensors(CLI::App& bench) {
+  auto options = std::make_shared<bench::TensorsOptions>();
+  CLI::App* command =
+      bench.add_subcommand("tensors", "a model's gradients one by one, against one large buffer");
+  command->add_option("--model", options->model, "whose gradients")
+      ->check(CLI::IsMember({"resnet50", "vgg16", "both"}))
+      ->capture_default_str();
+  addCommonOptions(*command, *options);
+  command->callback([options] { finish(benchTensors(*options)); });
+}
+
+void addMemory(CLI::App& bench) {
+  auto options = std::make_shared<bench::MemoryOptions>();
+  CLI::App* command =
+      bench.add_subcommand("memory", "this machine's bound: the same traffic without any waiting");
+  command->add_option("--sizes", options->sizes, "bytes per rank")->capture_default_str();
+  addCommonOptions(*command, *options);
+  command->callback([options] { finish(benchMemory(*options)); });
+}
+
+}  // namespace
+
+void addBenchCommand(CLI::App& app) {
+  CLI::App* bench = app.add_subcommand("bench", "measure this machine, beside other libraries");
+  bench->require_subcommand(1);
+  addCollective(*bench);
+  addTensors(*bench);
+  addMemory(*bench);
+  bench->add_subcommand("peers", "which other libraries can be compared with, and how to get them")
+      ->callback([] { bench::listPeers(); });
+  // What the bench itself starts under `farandole run`; not for people.
+  bench->add_subcommand("rank", "")->group("")->callback([] {
+    if (const int code = bench::namedRankMain(); code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace farandole

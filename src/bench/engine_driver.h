@@ -1,0 +1,36 @@
+// EngineDriver: an engine's operation from start to end on the calling thread: spins a little, then
+// sleeps on the doorbell, and notices when a rank has died. What the conductor does for named
+// operations, reduced to one operation at a time. Single-threaded.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/communicator.h"
+#include "collective/shm/neighbourhood.h"
+
+namespace farandole::bench {
+
+class EngineDriver {
+ public:
+  // Gives every rank's text to every rank (see RankWire::exchange).
+  using Exchange = std::function<Result<std::vector<std::string>>(const std::string&)>;
+  static Result<std::unique_ptr<EngineDriver>> create(int rank, int size, const Exchange& exchange);
+
+  Status finish(OperationPtr operation);
+  Communicator& communicator() { return *communicator_; }
+  Neighbourhood& neighbourhood() { return *neighbourhood_; }
+
+ private:
+  EngineDriver() = default;
+  Status checkPeers();
+  Progress rest(Operation& operation);
+
+  std::unique_ptr<Neighbourhood> neighbourhood_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+}  // namespace farandole::bench

@@ -1,0 +1,80 @@
+#include "bench/line_up.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "bench/engine_rank.h"
+#include "bench/peers.h"
+
+namespace farandole::bench {
+namespace {
+
+// DeepSpeed compiles itself on its first start.
+constexpr auto kStartTime = std::chrono::seconds(180);
+
+}  // namespace
+
+Result<RankGroup*> LineUp::start(LaunchPlan plan) {
+  auto group = RankGroup::start(std::move(plan), Deadline::after(kStartTime));
+  if (!group.ok()) return group.status();
+  groups_.push_back(std::move(*group));
+  return groups_.back().get();
+}
+
+Result<RankGroup*> LineUp::startEngine() {
+  LaunchPlan plan;
+  plan.name = "engine";
+  plan.ranks = ranks_;
+  plan.processors = processors_;
+  plan.body = [size = ranks_](int rank) { return engineRankMain(rank, size); };
+  return start(std::move(plan));
+}
+
+Result<RankGroup*> LineUp::startNamed() {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return Status::unavailable("cannot find this program: " + error.message());
+  LaunchPlan plan;
+  plan.name = "named";
+  plan.ranks = ranks_;
+  plan.processors = processors_;
+  plan.commands = {{self, "run", "-np", std::to_string(ranks_), self, "bench", "rank"}};
+  return start(std::move(plan));
+}
+
+Status LineUp::addPeers(const std::string& names, const Job& job) {
+  auto peers = selectPeers(names);
+  if (!peers.ok()) return peers.status();
+  for (const Peer& peer : *peers) {
+    if (!peer.missing.empty()) {
+      notes_.push_back(fmt::format("peer {} is missing ({} not found); install it with: {}",
+                                   peer.name, peer.missing, peer.install()));
+      continue;
+    }
+    auto plan = planOf(peer, ranks_, processors_);
+    if (!plan.ok()) return plan.status();
+    auto group = start(std::move(*plan));
+    if (!group.ok()) {
+      notes_.push_back(
+          fmt::format("peer {} did not start: {}", peer.name, group.status().message()));
+      continue;
+    }
+    Contender contender{peer.name, Side::kPeer, *group, job, true, {}};
+    contender.job.memory = Memory::kOrdinary;
+    contenders_.push_back(std::move(contender));
+  }
+  return {};
+}
+
+void LineUp::add(const std::string& name, Side side, RankGroup* group, const Job& job,
+                 const std::vector<Memory>& memories) {
+  for (const Memory memory : memories) {
+    Contender contender{
+        fmt::format("{} {}", name, bench::name(memory)), side, group, job, true, {}};
+    contender.job.memory = memory;
+    contenders_.push_back(std::move(contender));
+  }
+}
+
+}  // namespace farandole::bench

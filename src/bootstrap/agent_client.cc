@@ -1,0 +1,103 @@
+#include "bootstrap/agent_client.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+#include "bootstrap/admission.h"
+#include "bootstrap/agent_channel.h"
+#include "bootstrap/handshake.h"
+#include "bootstrap/unix_socket.h"
+#include "bootstrap/wire.h"
+
+namespace farandole {
+namespace {
+
+Status forked() {
+  return Status(Code::kForked, "this is a forked child of a rank: it cannot use its bootstrap");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AgentClient>> AgentClient::connect(std::string address, std::string job,
+                                                          std::string secretHex, int rank, int size,
+                                                          Deadline deadline) {
+  if (rank < 0 || size < 1 || rank >= size) {
+    return Status::invalid("rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                           " ranks does not exist");
+  }
+  Result<std::string> name = parseAbstractAddress(address);
+  if (!name.ok()) return name.status();
+  Result<JobKey> key = JobKey::make(job, secretHex);
+  if (!key.ok()) return key.status();
+  Result<Admission> admission = enter(name.value(), SOCK_STREAM, key.value(), Purpose::kAgent,
+                                      Claim{rank, size, 0}, "the agent", deadline);
+  if (!admission.ok()) return admission.status();
+  Result<std::unique_ptr<Channel>> channel = Channel::open(
+      std::move(admission->fd), std::move(admission->host), std::move(admission->text));
+  if (!channel.ok()) return channel.status();
+  return std::unique_ptr<AgentClient>(new AgentClient(std::move(channel).value()));
+}
+
+AgentClient::AgentClient(std::unique_ptr<Channel> channel)
+    : channel_(std::move(channel)), owner_(::getpid()) {}
+
+AgentClient::~AgentClient() {
+  if (::getpid() != owner_) forgetAfterFork();
+}
+
+void AgentClient::forgetAfterFork() {
+  if (!channel_) return;
+  channel_->closeDescriptors();
+  // Not destroyed: its locks and maps may be in any state. Reachable, so that leak checkers see
+  // that this is meant.
+  static std::atomic<Channel*> letGo{nullptr};
+  letGo.store(channel_.release());
+}
+
+Status AgentClient::put(std::string_view key, std::string_view value, Deadline deadline) {
+  if (::getpid() != owner_) return forked();
+  FARANDOLE_RETURN_IF_ERROR(wire::checkKey(key));
+  FARANDOLE_RETURN_IF_ERROR(wire::checkValue(key, value));
+  return channel_
+      ->request([&](std::uint64_t id) { return wire::encodePut(id, key, value); },
+                "the agent to take \"" + std::string(key) + "\"", deadline)
+      .status;
+}
+
+Result<std::string> AgentClient::get(std::string_view key, Deadline deadline) {
+  if (::getpid() != owner_) return forked();
+  FARANDOLE_RETURN_IF_ERROR(wire::checkKey(key));
+  wire::Answer answer =
+      channel_->request([&](std::uint64_t id) { return wire::encodeGet(id, key); },
+                        "another rank to put \"" + std::string(key) + "\"", deadline);
+  if (!answer.status.ok()) return answer.status;
+  return std::move(answer.value);
+}
+
+Status AgentClient::fence(std::string_view key, int count, Deadline deadline) {
+  if (::getpid() != owner_) return forked();
+  FARANDOLE_RETURN_IF_ERROR(wire::checkKey(key));
+  if (count < 1) return Status::invalid("a fence waits for at least one rank");
+  return channel_
+      ->request(
+          [&](std::uint64_t id) {
+            return wire::encodeFence(id, key, static_cast<std::uint32_t>(count));
+          },
+          std::to_string(count) + " ranks to reach \"" + std::string(key) + "\"", deadline)
+      .status;
+}
+
+void AgentClient::report(std::string_view what) {
+  if (::getpid() != owner_) return;
+  channel_->tell(wire::encodeReport(what));
+}
+
+void AgentClient::onRankEnd(std::function<void(const RankEnd&)> callback) {
+  if (::getpid() != owner_) return;
+  channel_->onRankEnd(std::move(callback));
+}
+
+}  // namespace farandole

@@ -1,0 +1,287 @@
+#include "bootstrap/agent_loop.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "bootstrap/unix_socket.h"
+
+namespace farandole {
+namespace {
+
+constexpr std::size_t kReadPerTurn = std::size_t{256} << 10;
+// Reading everything a rank sent before it ended, or before reports() was called.
+constexpr std::size_t kReadAll = std::size_t{16} << 20;
+// A rank that does not read its answers is not read from, and in the end dropped.
+constexpr std::size_t kUnreadPause = std::size_t{4} << 20;
+constexpr std::size_t kUnreadLimit = std::size_t{128} << 20;
+constexpr std::size_t kStrangers = 64;
+constexpr std::size_t kMaxReport = 1024;
+constexpr Duration kTurnLimit = std::chrono::seconds(1);
+constexpr Duration kCatchUpLimit = std::chrono::seconds(1);
+
+std::size_t patienceFor(int size) { return kStrangers + static_cast<std::size_t>(size); }
+
+}  // namespace
+
+Result<std::unique_ptr<AgentServer::Loop>> AgentServer::Loop::make(const Options& options) {
+  Result<JobKey> key = JobKey::make(options.job, options.secret);
+  if (!key.ok()) return key.status();
+  Result<std::unique_ptr<Doorkeeper>> doorkeeper = Doorkeeper::open(
+      SOCK_STREAM, std::move(key).value(), Purpose::kAgent, patienceFor(options.size));
+  if (!doorkeeper.ok()) return doorkeeper.status();
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
+  std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper).value(), std::move(wake)));
+  const SignalsBlocked blocked;
+  loop->thread_ = std::thread([raw = loop.get()] { raw->run(); });
+  return loop;
+}
+
+AgentServer::Loop::Loop(const Options& options, std::unique_ptr<Doorkeeper> doorkeeper,
+                        UniqueFd wake)
+    : size_(options.size),
+      host_(options.host),
+      doorkeeper_(std::move(doorkeeper)),
+      wake_(std::move(wake)),
+      rendezvous_(options.size,
+                  [this](int rank, std::uint64_t id, const Status& status, std::string_view value) {
+                    send(rank, wire::encodeAnswer(id, status, value));
+                  }),
+      reports_(static_cast<std::size_t>(options.size)) {}
+
+AgentServer::Loop::~Loop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wakeUp();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AgentServer::Loop::wakeUp() {
+  const std::uint64_t one = 1;
+  // Can fail only if the counter is full, and then the loop is awake.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void AgentServer::Loop::rankEnded(const RankEnd& end) {
+  {
+    const std::lock_guard lock(mutex_);
+    news_.push_back(end);
+  }
+  wakeUp();
+}
+
+std::vector<AgentServer::RankReport> AgentServer::Loop::reports() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t mine = ++asked_;
+  wakeUp();
+  // What a rank reported before it exited lies in its socket: it must not be missed because the
+  // loop was slower than the caller's waitpid.
+  caughtUp_.wait_for(lock, kCatchUpLimit, [&] { return answered_ >= mine || stop_; });
+  return reports_;
+}
+
+void AgentServer::Loop::run() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+    }
+    turn();
+  }
+}
+
+void AgentServer::Loop::turn() {
+  std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}, {doorkeeper_->fd(), POLLIN, 0}};
+  std::vector<int> ranks;
+  for (const auto& [rank, connection] : connections_) {
+    short events = 0;
+    if (connection.out.bytes() < kUnreadPause) events |= POLLIN;
+    if (!connection.out.empty()) events |= POLLOUT;
+    entries.push_back({connection.fd.get(), events, 0});
+    ranks.push_back(rank);
+  }
+  const int ready =
+      ::poll(entries.data(), entries.size(), pollMilliseconds(doorkeeper_->nextCall(), kTurnLimit));
+  if (ready < 0) return;
+
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if ((entries[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+      receive(ranks[i], connections_.at(ranks[i]), kReadPerTurn);
+    }
+  }
+  if ((entries[0].revents & POLLIN) != 0) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+  }
+  takeNews();
+  for (Visitor& visitor : doorkeeper_->serve()) welcome(std::move(visitor));
+  flushAll();
+}
+
+void AgentServer::Loop::takeNews() {
+  std::vector<RankEnd> news;
+  std::uint64_t asked = 0;
+  bool behind = false;
+  {
+    const std::lock_guard lock(mutex_);
+    news.swap(news_);
+    asked = asked_;
+    behind = asked_ != answered_;
+  }
+  if (news.empty() && !behind) return;
+  for (auto& [rank, connection] : connections_) receive(rank, connection, kReadAll);
+  for (const RankEnd& end : news) {
+    // Its children may hold copies of the connection; nobody there is the rank any more.
+    if (const auto found = connections_.find(end.rank); found != connections_.end()) {
+      found->second.broken = true;
+    }
+    rendezvous_.rankEnded(end);
+    if (!Rendezvous::abnormal(end)) continue;
+    for (const auto& entry : connections_) send(entry.first, wire::encodeRankEnd(end));
+  }
+  const std::lock_guard lock(mutex_);
+  answered_ = asked;
+  caughtUp_.notify_all();
+}
+
+void AgentServer::Loop::welcome(Visitor visitor) {
+  const Claim claim = visitor.claim();
+  std::string refusal;
+  if (claim.rank < 0 || claim.rank >= size_) {
+    refusal = "rank " + std::to_string(claim.rank) + " is not one of this job's " +
+              std::to_string(size_) + " ranks";
+  } else if (claim.size != size_) {
+    refusal = "rank " + std::to_string(claim.rank) + " expects a job of " +
+              std::to_string(claim.size) + " ranks, but this job has " + std::to_string(size_);
+    const std::lock_guard lock(mutex_);
+    RankReport& report = reports_[static_cast<std::size_t>(claim.rank)];
+    report.size = claim.size;
+    report.what = refusal;
+  }
+  if (!refusal.empty()) {
+    // Whether the visitor still hears it is its own affair.
+    [[maybe_unused]] const Status told = visitor.refuse(Code::kMismatch, refusal);
+    return;
+  }
+  {
+    // Before the verdict: once the rank knows that it is inside, reports() must know it too.
+    const std::lock_guard lock(mutex_);
+    RankReport& report = reports_[static_cast<std::size_t>(claim.rank)];
+    report.connected = true;
+    report.size = claim.size;
+  }
+  if (!visitor.accept(host_).ok()) return;
+  // A rank that comes again (shutdown and init) replaces what is left of its old connection, whose
+  // end may never be seen: forked children hold copies.
+  rendezvous_.forget(claim.rank);
+  Connection& connection = connections_[claim.rank];
+  connection = Connection();
+  connection.fd = std::move(visitor.fd);
+  for (const RankEnd& end : rendezvous_.abnormalEnds()) {
+    send(claim.rank, wire::encodeRankEnd(end));
+  }
+}
+
+void AgentServer::Loop::receive(int rank, Connection& connection, std::size_t limit) {
+  std::array<char, 64 << 10> bytes;
+  std::size_t total = 0;
+  while (!connection.broken && total < limit) {
+    const ssize_t got = ::recv(connection.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got <= 0) {
+      connection.broken = true;
+      return;
+    }
+    total += static_cast<std::size_t>(got);
+    connection.decoder.feed({bytes.data(), static_cast<std::size_t>(got)});
+    for (;;) {
+      Result<std::optional<wire::Frame>> frame = connection.decoder.next();
+      if (!frame.ok()) connection.broken = true;
+      if (!frame.ok() || !frame.value()) break;
+      handle(rank, connection, std::move(*frame.value()));
+    }
+  }
+}
+
+void AgentServer::Loop::handle(int rank, Connection& connection, wire::Frame frame) {
+  switch (frame.type) {
+    case wire::FrameType::kPut:
+      if (Result<wire::Put> put = wire::decodePut(frame.body); put.ok()) {
+        return rendezvous_.put(rank, frame.id, std::move(put).value());
+      }
+      break;
+    case wire::FrameType::kGet:
+      if (Result<wire::Get> get = wire::decodeGet(frame.body); get.ok()) {
+        return rendezvous_.get(rank, frame.id, std::move(get).value());
+      }
+      break;
+    case wire::FrameType::kFence:
+      if (Result<wire::Fence> fence = wire::decodeFence(frame.body); fence.ok()) {
+        return rendezvous_.fence(rank, frame.id, std::move(fence).value());
+      }
+      break;
+    case wire::FrameType::kCancel: return rendezvous_.cancel(rank, frame.id);
+    case wire::FrameType::kReport:
+      if (Result<wire::Report> report = wire::decodeReport(frame.body); report.ok()) {
+        return noteReport(rank, std::move(report).value().text);
+      }
+      break;
+    case wire::FrameType::kAnswer:
+    case wire::FrameType::kRankEnd: break;
+  }
+  connection.broken = true;  // it does not speak this protocol
+}
+
+void AgentServer::Loop::noteReport(int rank, std::string text) {
+  text.resize(std::min(text.size(), kMaxReport));
+  const std::lock_guard lock(mutex_);
+  RankReport& report = reports_[static_cast<std::size_t>(rank)];
+  const std::string_view said(text);
+  if (said.starts_with("initialised")) {
+    report.initialised = true;
+    report.shutDown = false;
+    constexpr std::string_view label = "size=";
+    if (const std::size_t at = said.find(label); at != std::string_view::npos) {
+      int size = -1;
+      const std::string_view number = said.substr(at + label.size());
+      if (std::from_chars(number.data(), number.data() + number.size(), size).ec == std::errc()) {
+        report.size = size;
+      }
+    }
+  } else if (said.starts_with("shut down")) {
+    report.shutDown = true;
+  }
+  report.what = std::move(text);
+}
+
+void AgentServer::Loop::send(int rank, std::string frame) {
+  const auto found = connections_.find(rank);
+  if (found == connections_.end() || found->second.broken) return;
+  found->second.out.push(std::move(frame));
+  if (found->second.out.bytes() > kUnreadLimit) found->second.broken = true;
+}
+
+void AgentServer::Loop::flushAll() {
+  for (auto entry = connections_.begin(); entry != connections_.end();) {
+    Connection& connection = entry->second;
+    if (!connection.broken && !connection.out.flush(connection.fd.get())) connection.broken = true;
+    if (!connection.broken) {
+      ++entry;
+      continue;
+    }
+    rendezvous_.forget(entry->first);
+    entry = connections_.erase(entry);
+  }
+}
+
+}  // namespace farandole

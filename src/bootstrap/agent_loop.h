@@ -1,0 +1,76 @@
+// AgentServer::Loop: what the agent's thread does: visitors at the door, requests of the ranks
+// inside, and news from the process that owns the server. Included by agent_server.cc and
+// agent_loop.cc only.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "bootstrap/agent_server.h"
+#include "bootstrap/doorkeeper.h"
+#include "bootstrap/out_buffer.h"
+#include "bootstrap/rendezvous.h"
+#include "bootstrap/wire.h"
+
+namespace farandole {
+
+class AgentServer::Loop {
+ public:
+  static Result<std::unique_ptr<Loop>> make(const Options& options);
+  ~Loop();
+
+  // Any thread.
+  const std::string& name() const { return doorkeeper_->name(); }
+  void rankEnded(const RankEnd& end);
+  std::vector<RankReport> reports();
+
+ private:
+  struct Connection {
+    UniqueFd fd;
+    wire::FrameDecoder decoder;
+    OutBuffer out;
+    bool broken = false;  // to be dropped at the end of the turn
+  };
+
+  Loop(const Options& options, std::unique_ptr<Doorkeeper> doorkeeper, UniqueFd wake);
+  void run();
+  void turn();
+  void takeNews();
+  void welcome(Visitor visitor);
+  void receive(int rank, Connection& connection, std::size_t limit);
+  void handle(int rank, Connection& connection, wire::Frame frame);
+  void noteReport(int rank, std::string text);
+  void send(int rank, std::string frame);
+  void flushAll();
+  void wakeUp();
+
+  // Constant after construction.
+  const int size_;
+  const std::string host_;
+  const std::unique_ptr<Doorkeeper> doorkeeper_;  // name() is constant; the rest is the thread's
+  const UniqueFd wake_;                           // eventfd
+
+  // Of the loop's thread alone.
+  Rendezvous rendezvous_;
+  std::map<int, Connection> connections_;  // by rank
+
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  bool stop_ = false;
+  std::vector<RankEnd> news_;
+  std::vector<RankReport> reports_;
+  std::uint64_t asked_ = 0;     // calls of reports() so far
+  std::uint64_t answered_ = 0;  // those for which everything sent before has been read
+  std::condition_variable caughtUp_;
+
+  std::thread thread_;
+};
+
+}  // namespace farandole

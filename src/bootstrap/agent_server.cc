@@ -1,0 +1,36 @@
+#include "bootstrap/agent_server.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "bootstrap/agent_loop.h"
+
+namespace farandole {
+
+Result<std::unique_ptr<AgentServer>> AgentServer::start(Options options) {
+  constexpr int kMaxSize = 1 << 20;
+  if (options.size < 1 || options.size > kMaxSize) {
+    return Status::invalid("a job has 1 to " + std::to_string(kMaxSize) + " ranks, not " +
+                           std::to_string(options.size));
+  }
+  Result<std::unique_ptr<Loop>> loop = Loop::make(options);
+  if (!loop.ok()) return loop.status();
+  return std::unique_ptr<AgentServer>(new AgentServer(std::move(loop).value()));
+}
+
+AgentServer::AgentServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)), owner_(::getpid()) {}
+
+AgentServer::~AgentServer() {
+  // A fork child has neither the thread nor a right to the locks.
+  if (::getpid() != owner_) static_cast<void>(loop_.release());
+}
+
+std::string AgentServer::address() const { return "@" + loop_->name(); }
+
+void AgentServer::rankEnded(const RankEnd& end) { loop_->rankEnded(end); }
+
+std::vector<AgentServer::RankReport> AgentServer::reports() const { return loop_->reports(); }
+
+}  // namespace farandole

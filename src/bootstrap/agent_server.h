@@ -1,0 +1,59 @@
+// AgentServer: the agent's side of bootstrap on one machine: the key-value store and the fences of
+// the job's ranks, behind an abstract unix socket with an unguessable name.
+//
+// Nobody gets past the door without the same user id and the job's secret (handshake.h); strangers
+// cost a bounded number of descriptors and never disturb a rank. A closed connection says nothing
+// about its rank's life: only rankEnded() does. The server owns one thread; all public methods may
+// be called from any thread. In a fork child the destructor only lets go.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bootstrap/bootstrap.h"
+
+namespace farandole {
+
+class AgentServer {
+ public:
+  struct Options {
+    std::string job;     // at most 256 bytes
+    std::string secret;  // hexadecimal, at least 16 bytes' worth
+    int size = 1;        // ranks of the job
+    std::string host;    // how this machine is called in messages
+  };
+  static Result<std::unique_ptr<AgentServer>> start(Options options);
+  ~AgentServer();
+  AgentServer(const AgentServer&) = delete;
+  AgentServer& operator=(const AgentServer&) = delete;
+
+  // For FARANDOLE_AGENT: "@" and the socket's name in the abstract namespace.
+  std::string address() const;
+
+  // A rank's process has ended. An abnormal end (signal, or code other than 0) is told to all
+  // connected ranks and to those that come later, and fails what they wait for; a normal one fails
+  // only fences that can no longer be complete.
+  void rankEnded(const RankEnd& end);
+
+  // What rank i has told so far. The booleans but shutDown stay true once they are.
+  struct RankReport {
+    bool connected = false;    // has passed the handshake
+    bool initialised = false;  // has reported "initialised …"
+    bool shutDown = false;     // has reported "shut down …" after its last "initialised"
+    int size = -1;             // the job's size as this rank believes it; -1: not known
+    std::string what;          // its last report, or why it was refused
+  };
+  std::vector<RankReport> reports() const;
+
+ private:
+  class Loop;
+  explicit AgentServer(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+  pid_t owner_;
+};
+
+}  // namespace farandole

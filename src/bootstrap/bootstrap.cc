@@ -1,0 +1,22 @@
+#include "bootstrap/bootstrap.h"
+
+#include <cstring>
+
+namespace farandole {
+
+std::string describe(const RankEnd& end) {
+  const std::string where = end.host.empty() ? std::string() : " on " + end.host;
+  if (end.rank < 0) {
+    // The agent itself; what is known about its loss stands in lastLines.
+    return "the agent" + where + " was lost" +
+           (end.lastLines.empty() ? std::string() : ": " + end.lastLines);
+  }
+  const std::string who = "rank " + std::to_string(end.rank) + where;
+  if (!end.signalled) return who + " exited with code " + std::to_string(end.code);
+  // sigdescr_np is thread-safe and, unlike strsignal, nullptr for numbers that are no signals.
+  const char* name = ::sigdescr_np(end.code);
+  return who + " was killed by signal " + std::to_string(end.code) +
+         (name != nullptr ? " (" + std::string(name) + ")" : std::string());
+}
+
+}  // namespace farandole

@@ -1,0 +1,223 @@
+#include "bootstrap/handshake.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "bootstrap/unix_socket.h"
+
+namespace farandole {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x48445246;  // "FRDH"
+constexpr std::uint16_t kVersion = 1;
+constexpr std::string_view kListenerRole = "farandole listener";
+constexpr std::string_view kVisitorRole = "farandole visitor";
+constexpr std::size_t kMinSecret = 16;
+constexpr std::size_t kMaxSecret = 1024;
+constexpr std::size_t kMaxJob = 256;
+
+using Bytes = std::vector<std::uint8_t>;
+
+template <typename T>
+void store(std::uint8_t* out, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) out[i] = static_cast<std::uint8_t>(value >> (8 * i));
+}
+
+template <typename T>
+T load(const std::uint8_t* in) {
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    value |= static_cast<T>(static_cast<T>(in[i]) << (8 * i));
+  }
+  return value;
+}
+
+void append(Bytes& out, std::span<const std::uint8_t> bytes) {
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+void appendCounted(Bytes& out, std::span<const std::uint8_t> bytes) {
+  std::uint8_t length[8];
+  store(length, static_cast<std::uint64_t>(bytes.size()));
+  append(out, length);
+  append(out, bytes);
+}
+
+std::span<const std::uint8_t> asBytes(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+void storePrologue(std::uint8_t* out, Purpose purpose) {
+  store(out, kMagic);
+  store(out + 4, kVersion);
+  store(out + 6, static_cast<std::uint16_t>(purpose));
+}
+
+bool prologueIs(const std::uint8_t* in, Purpose purpose) {
+  return load<std::uint32_t>(in) == kMagic && load<std::uint16_t>(in + 4) == kVersion &&
+         load<std::uint16_t>(in + 6) == static_cast<std::uint16_t>(purpose);
+}
+
+bool equal(const Mac& a, const std::uint8_t* b) {
+  return CRYPTO_memcmp(a.data(), b, a.size()) == 0;
+}
+
+int hexValue(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// What the visitor's MAC covers: the greeting and the hello up to the MAC.
+Bytes visitorTranscript(const Greeting& greeting, const Hello& hello) {
+  Bytes transcript;
+  append(transcript, greeting);
+  append(transcript, std::span(hello).first(kHelloBytes - kMacBytes));
+  return transcript;
+}
+
+// What the listener's MAC covers: the whole conversation and the verdict behind the MAC.
+Bytes listenerTranscript(const Greeting& greeting, const Hello& hello, const Verdict& verdict) {
+  Bytes transcript;
+  append(transcript, greeting);
+  append(transcript, hello);
+  append(transcript, std::span(verdict).subspan(kMacBytes));
+  return transcript;
+}
+
+}  // namespace
+
+Result<JobKey> JobKey::make(std::string_view job, std::string_view secretHex) {
+  if (job.empty() || job.size() > kMaxJob) {
+    return Status::invalid("a job's name has 1 to " + std::to_string(kMaxJob) + " bytes");
+  }
+  if (secretHex.size() % 2 != 0 || secretHex.size() < 2 * kMinSecret ||
+      secretHex.size() > 2 * kMaxSecret) {
+    return Status::invalid("the job's secret must be " + std::to_string(kMinSecret) + " to " +
+                           std::to_string(kMaxSecret) + " bytes in hexadecimal");
+  }
+  JobKey key;
+  key.job_ = job;
+  key.secret_.reserve(secretHex.size() / 2);
+  for (std::size_t i = 0; i < secretHex.size(); i += 2) {
+    const int high = hexValue(secretHex[i]);
+    const int low = hexValue(secretHex[i + 1]);
+    if (high < 0 || low < 0) return Status::invalid("the job's secret is not hexadecimal");
+    key.secret_.push_back(static_cast<std::uint8_t>(high * 16 + low));
+  }
+  return key;
+}
+
+JobKey::~JobKey() { OPENSSL_cleanse(secret_.data(), secret_.size()); }
+
+Result<Mac> JobKey::authenticate(std::string_view role,
+                                 std::span<const std::uint8_t> transcript) const {
+  Bytes message;
+  appendCounted(message, asBytes(role));
+  appendCounted(message, asBytes(job_));
+  appendCounted(message, transcript);
+  Mac mac{};
+  unsigned int length = 0;
+  if (::HMAC(::EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()), message.data(),
+             message.size(), mac.data(), &length) == nullptr ||
+      length != mac.size()) {
+    return Status::internal("HMAC-SHA256 is not available from libcrypto");
+  }
+  return mac;
+}
+
+Status ListenerHandshake::greet(int fd) {
+  storePrologue(greeting_.data(), purpose_);
+  FARANDOLE_RETURN_IF_ERROR(fillRandom(std::span(greeting_).subspan(8)));
+  const ssize_t sent = ::send(fd, greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // A fresh connection has room for it; one that has not is not worth waiting for.
+  if (sent != static_cast<ssize_t>(greeting_.size())) {
+    return Status::unavailable("the visitor is gone");
+  }
+  return {};
+}
+
+Result<bool> ListenerHandshake::listen(int fd) {
+  const ssize_t got =
+      ::recv(fd, hello_.data() + received_, hello_.size() - received_, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  if (got <= 0) return Status::unavailable("the visitor is gone");
+  received_ += static_cast<std::size_t>(got);
+  if (received_ < hello_.size()) return false;
+
+  const Result<Mac> expected =
+      key_.authenticate(kVisitorRole, visitorTranscript(greeting_, hello_));
+  if (!expected.ok()) return expected.status();
+  if (!equal(expected.value(), hello_.data() + kHelloBytes - kMacBytes)) {
+    return Status::unavailable("the visitor does not know the job's secret");
+  }
+  if (!prologueIs(hello_.data(), purpose_)) {
+    return Status::unavailable("the visitor speaks another version");
+  }
+  claim_.rank = static_cast<std::int32_t>(load<std::uint32_t>(hello_.data() + 8));
+  claim_.size = static_cast<std::int32_t>(load<std::uint32_t>(hello_.data() + 12));
+  claim_.epoch = load<std::uint64_t>(hello_.data() + 16);
+  return true;
+}
+
+Status ListenerHandshake::conclude(int fd, Code code, std::string_view text) {
+  text = text.substr(0, kVerdictText);
+  Verdict verdict{};
+  store(verdict.data() + kMacBytes, static_cast<std::uint16_t>(code));
+  store(verdict.data() + kMacBytes + 2, static_cast<std::uint16_t>(text.size()));
+  std::copy(text.begin(), text.end(), verdict.data() + kMacBytes + 4);
+  const Result<Mac> mac =
+      key_.authenticate(kListenerRole, listenerTranscript(greeting_, hello_, verdict));
+  if (!mac.ok()) return mac.status();
+  std::copy(mac.value().begin(), mac.value().end(), verdict.begin());
+  const ssize_t sent = ::send(fd, verdict.data(), verdict.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent != static_cast<ssize_t>(verdict.size())) {
+    return Status::unavailable("the visitor is gone");
+  }
+  return {};
+}
+
+Result<std::string> visit(int fd, const JobKey& key, Purpose purpose, const Claim& claim,
+                          Deadline deadline) {
+  Greeting greeting{};
+  FARANDOLE_RETURN_IF_ERROR(receiveExactly(fd, greeting, deadline));
+  if (!prologueIs(greeting.data(), purpose)) {
+    return Status(Code::kMismatch, "the listener is of another version of Farandole");
+  }
+  Hello hello{};
+  storePrologue(hello.data(), purpose);
+  store(hello.data() + 8, static_cast<std::uint32_t>(claim.rank));
+  store(hello.data() + 12, static_cast<std::uint32_t>(claim.size));
+  store(hello.data() + 16, claim.epoch);
+  FARANDOLE_RETURN_IF_ERROR(fillRandom(std::span(hello).subspan(24, kNonceBytes)));
+  const Result<Mac> proof = key.authenticate(kVisitorRole, visitorTranscript(greeting, hello));
+  if (!proof.ok()) return proof.status();
+  std::copy(proof.value().begin(), proof.value().end(), hello.end() - kMacBytes);
+  FARANDOLE_RETURN_IF_ERROR(sendExactly(fd, hello, deadline));
+
+  Verdict verdict{};
+  FARANDOLE_RETURN_IF_ERROR(receiveExactly(fd, verdict, deadline));
+  const Result<Mac> expected =
+      key.authenticate(kListenerRole, listenerTranscript(greeting, hello, verdict));
+  if (!expected.ok()) return expected.status();
+  if (!equal(expected.value(), verdict.data())) {
+    return Status(Code::kMismatch, "the listener does not know the job's secret");
+  }
+  const auto code = load<std::uint16_t>(verdict.data() + kMacBytes);
+  const auto length = load<std::uint16_t>(verdict.data() + kMacBytes + 2);
+  if (length > kVerdictText || code > static_cast<std::uint16_t>(Code::kInternal)) {
+    return Status::internal("a malformed verdict");
+  }
+  std::string text(reinterpret_cast<const char*>(verdict.data()) + kMacBytes + 4, length);
+  if (static_cast<Code>(code) != Code::kOk) return Status(static_cast<Code>(code), text);
+  return text;
+}
+
+}  // namespace farandole

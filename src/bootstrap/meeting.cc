@@ -1,0 +1,143 @@
+#include "bootstrap/meeting.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "bootstrap/admission.h"
+#include "bootstrap/meeting_host.h"
+#include "bootstrap/meeting_messages.h"
+#include "bootstrap/unix_socket.h"
+
+namespace farandole {
+namespace {
+
+using meeting::Member;
+using meeting::Part;
+using meeting::Terms;
+
+constexpr int kMaxLocalSize = 1024;
+constexpr Duration kTurnLimit = std::chrono::milliseconds(100);
+constexpr Duration kHearWhy = std::chrono::milliseconds(200);
+
+Status explained(const Terms& terms, Status seen) {
+  return meeting::explained(terms, std::move(seen), kHearWhy);
+}
+
+Status hostLost() {
+  return Status(Code::kPeerLost, "local rank 0 ended before the meeting was over");
+}
+
+// Takes one part into the table.
+Status fill(std::vector<Member>& table, Part part, std::size_t& have) {
+  if (part.total != table.size() || part.first != have) {
+    return Status::invalid("the table's parts do not fit together");
+  }
+  for (Member& member : part.members) table[have++] = std::move(member);
+  return {};
+}
+
+Result<std::vector<Member>> awaitTable(const Terms& terms, const Admission& room) {
+  std::vector<Member> table(static_cast<std::size_t>(terms.size));
+  std::size_t have = 0;
+  TimePoint asked = Clock::now();
+  while (have < table.size()) {
+    if (terms.deadline.passed()) {
+      return explained(terms, Status::timeout("the meeting of " + std::to_string(terms.size) +
+                                              " local ranks was not complete within " +
+                                              describeSeconds(Clock::now() - terms.start)));
+    }
+    FARANDOLE_RETURN_IF_ERROR(meeting::stillWorthWaiting(terms, asked));
+    std::array<pollfd, 2> entries{{{room.fd.get(), POLLIN, 0}, {room.host.get(), POLLIN, 0}}};
+    const int ready =
+        ::poll(entries.data(), entries.size(), pollMilliseconds(terms.deadline, kTurnLimit));
+    if (ready <= 0) continue;
+    if (entries[0].revents == 0) return explained(terms, hostLost());
+    Result<Part> part = meeting::receivePart(room.fd.get());
+    if (!part.ok()) {
+      return explained(
+          terms, Status(Code::kPeerLost, "the meeting was broken off: " + part.status().message()));
+    }
+    FARANDOLE_RETURN_IF_ERROR(fill(table, std::move(part).value(), have));
+  }
+  return table;
+}
+
+Result<std::vector<Member>> beGuest(const Terms& terms, const Member& own) {
+  Result<std::string> address = terms.bootstrap.get(terms.roomKey(), terms.deadline);
+  if (!address.ok()) {
+    const Status why = address.status();
+    if (why.code() != Code::kTimeout) return why;
+    return Status::timeout("local rank 0 did not open the meeting: " + why.message()).withRank(0);
+  }
+  Result<std::string> name = parseAbstractAddress(address.value());
+  if (!name.ok()) return name.status();
+  const Claim claim{terms.rank, terms.size, terms.epoch};
+  Result<Admission> room = enter(name.value(), SOCK_SEQPACKET, terms.key, Purpose::kMeeting, claim,
+                                 "the meeting of the local ranks", terms.deadline);
+  if (!room.ok()) {
+    return room.status().code() == Code::kMismatch ? room.status()
+                                                   : explained(terms, room.status());
+  }
+  const Status presented = meeting::sendPresentation(room->fd.get(), terms.rank, own.pidfd.get(),
+                                                     own.arena.get(), terms.deadline);
+  if (!presented.ok()) return explained(terms, presented);
+  return awaitTable(terms, room.value());
+}
+
+Result<Member> self(int arenaFd) {
+  Member own;
+  own.arena = UniqueFd(::fcntl(arenaFd, F_DUPFD_CLOEXEC, 0));
+  if (!own.arena) return Status::fromErrno("cannot duplicate the arena's descriptor", errno);
+  Result<UniqueFd> pidfd = openPidfd(::getpid());
+  if (!pidfd.ok()) return pidfd.status();
+  own.pidfd = std::move(pidfd).value();
+  return own;
+}
+
+Met arrange(std::vector<Member> table, int me) {
+  Met met;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const bool mine = i == static_cast<std::size_t>(me);
+    const Result<pid_t> pid = pidOfPidfd(table[i].pidfd.get());
+    met.pids.push_back(mine ? ::getpid() : pid.ok() ? pid.value() : 0);
+    met.arenas.push_back(std::move(table[i].arena));
+    met.pidfds.push_back(std::move(table[i].pidfd));
+  }
+  return met;
+}
+
+}  // namespace
+
+Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view secretHex,
+                 std::uint64_t epoch, int localRank, int localSize, std::string_view keyPrefix,
+                 int arenaFd, Deadline deadline) {
+  if (localSize < 1 || localSize > kMaxLocalSize || localRank < 0 || localRank >= localSize) {
+    return Status::invalid("local rank " + std::to_string(localRank) + " of " +
+                           std::to_string(localSize) + " cannot meet the others");
+  }
+  Result<JobKey> key = JobKey::make(job, secretHex);
+  if (!key.ok()) return key.status();
+  Result<Member> own = self(arenaFd);
+  if (!own.ok()) return own.status();
+  if (localSize == 1) {
+    std::vector<Member> alone;
+    alone.push_back(std::move(own).value());
+    return arrange(std::move(alone), 0);
+  }
+  Terms terms{bootstrap, std::move(key).value(), epoch,        localRank,
+              localSize, std::string(keyPrefix), Clock::now(), deadline};
+  Result<std::vector<Member>> table =
+      localRank == 0 ? meeting::MeetingHost(std::move(terms), std::move(own).value()).run()
+                     : beGuest(terms, own.value());
+  if (!table.ok()) return table.status();
+  return arrange(std::move(table).value(), localRank);
+}
+
+}  // namespace farandole

@@ -1,0 +1,24 @@
+// OutBuffer: frames on their way out of a non-blocking socket. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+
+namespace farandole {
+
+class OutBuffer {
+ public:
+  void push(std::string frame);
+  // Sends what the socket takes now. False if the connection is broken.
+  bool flush(int fd);
+  bool empty() const { return frames_.empty(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::deque<std::string> frames_;
+  std::size_t sent_ = 0;   // of the first frame
+  std::size_t bytes_ = 0;  // still to send
+};
+
+}  // namespace farandole

@@ -1,0 +1,216 @@
+#include "bootstrap/unix_socket.h"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace farandole {
+namespace {
+
+constexpr int kBacklog = 512;
+constexpr std::size_t kMaxName = sizeof(sockaddr_un::sun_path) - 1;  // less the leading NUL
+
+// The abstract namespace: a leading NUL, and the length counts instead of a terminator.
+socklen_t fillAddress(sockaddr_un& address, const std::string& name) {
+  std::memset(&address, 0, sizeof address);
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+Result<UniqueFd> makeSocket(int type) {
+  UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return Status::fromErrno("cannot make a unix socket", errno);
+  return fd;
+}
+
+bool wouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+}  // namespace
+
+Status fillRandom(std::span<std::uint8_t> bytes) {
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::getrandom(bytes.data() + have, bytes.size() - have, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Status::fromErrno("no random bytes from the kernel", errno);
+    have += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Result<std::string> randomSocketName() {
+  std::array<std::uint8_t, 16> bytes{};
+  FARANDOLE_RETURN_IF_ERROR(fillRandom(bytes));
+  std::string name = "farandole-";
+  for (const std::uint8_t byte : bytes) {
+    constexpr char digits[] = "0123456789abcdef";
+    name += digits[byte >> 4];
+    name += digits[byte & 15];
+  }
+  return name;
+}
+
+Result<std::string> parseAbstractAddress(std::string_view address) {
+  if (address.size() < 2 || address.front() != '@' || address.size() - 1 > kMaxName) {
+    return Status::invalid("\"" + std::string(address.substr(0, 120)) +
+                           "\" is not the address of an agent (\"@\" and a name are expected)");
+  }
+  for (const char c : address.substr(1)) {
+    if (c <= ' ' || c > '~') return Status::invalid("an agent's address has plain characters only");
+  }
+  return std::string(address.substr(1));
+}
+
+Result<UniqueFd> listenAbstract(const std::string& name, int type) {
+  if (name.empty() || name.size() > kMaxName) return Status::invalid("a bad socket name");
+  Result<UniqueFd> made = makeSocket(type);
+  if (!made.ok()) return made;
+  sockaddr_un address;
+  const socklen_t length = fillAddress(address, name);
+  if (::bind(made->get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    return Status::fromErrno("cannot bind a unix socket", errno);
+  }
+  if (::listen(made->get(), kBacklog) != 0) {
+    return Status::fromErrno("cannot listen on a unix socket", errno);
+  }
+  return made;
+}
+
+Result<UniqueFd> connectAbstract(const std::string& name, int type, Deadline deadline) {
+  if (name.empty() || name.size() > kMaxName) return Status::invalid("a bad socket name");
+  Result<UniqueFd> made = makeSocket(type);
+  if (!made.ok()) return made;
+  sockaddr_un address;
+  const socklen_t length = fillAddress(address, name);
+  for (;;) {
+    if (::connect(made->get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
+      return made;
+    }
+    if (errno == EINTR) continue;
+    // The queue of the listener is full: there is nothing to poll for, so it is tried again.
+    if (!wouldBlock(errno)) return Status::fromErrno("cannot connect to a unix socket", errno);
+    if (deadline.passed()) return Status::timeout("nobody accepted the connection in time");
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+Result<Peer> sameUserPeer(int fd) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return Status::fromErrno("the other side's user is not known", errno);
+  }
+  if (credentials.uid != ::geteuid()) {
+    return Status::unavailable("the process at the other end belongs to user " +
+                               std::to_string(credentials.uid) + ", not to user " +
+                               std::to_string(::geteuid()));
+  }
+  return Peer{credentials.pid};
+}
+
+int pollMilliseconds(Deadline deadline, Duration limit) {
+  return static_cast<int>(
+      std::chrono::ceil<std::chrono::milliseconds>(deadline.left(limit)).count());
+}
+
+bool waitReady(int fd, short events, Deadline deadline) {
+  for (;;) {
+    pollfd entry{fd, events, 0};
+    const int ready = ::poll(&entry, 1, pollMilliseconds(deadline, std::chrono::seconds(1)));
+    // A poll that cannot work counts as ready: the call that follows finds out why.
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+    if (deadline.passed()) return false;
+  }
+}
+
+Status sendExactly(int fd, std::span<const std::uint8_t> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    } else if (wouldBlock(errno)) {
+      if (!waitReady(fd, POLLOUT, deadline)) return Status::timeout("the other side does not read");
+    } else if (errno != EINTR) {
+      return Status::fromErrno("the connection is broken", errno);
+    }
+  }
+  return {};
+}
+
+Status receiveExactly(int fd, std::span<std::uint8_t> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    } else if (got == 0) {
+      return Status::unavailable("the other side closed the connection");
+    } else if (wouldBlock(errno)) {
+      if (!waitReady(fd, POLLIN, deadline)) return Status::timeout("the other side says nothing");
+    } else if (errno != EINTR) {
+      return Status::fromErrno("the connection is broken", errno);
+    }
+  }
+  return {};
+}
+
+Result<UniqueFd> openPidfd(pid_t pid) {
+  // By number: glibc has a wrapper only since 2.36. Close-on-exec always.
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd) {
+    return Status::fromErrno("cannot open a pidfd of process " + std::to_string(pid), errno);
+  }
+  return fd;
+}
+
+Result<pid_t> pidOfPidfd(int fd) {
+  const std::string path = "/proc/self/fdinfo/" + std::to_string(fd);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
+  if (!file) return Status::fromErrno("cannot read " + path, errno);
+  char line[256];
+  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
+    constexpr std::string_view label = "Pid:";
+    std::string_view text(line);
+    if (!text.starts_with(label)) continue;
+    text.remove_prefix(label.size());
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    pid_t pid = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), pid).ec == std::errc()) return pid;
+  }
+  return Status::invalid("a descriptor that is not one of a process");
+}
+
+bool processEnded(int pidfd) {
+  if (pidfd < 0) return false;
+  pollfd entry{pidfd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & POLLIN) != 0;
+}
+
+std::string describeSeconds(Duration duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  char text[48];
+  std::snprintf(text, sizeof text, seconds < 100 ? "%.2g s" : "%.0f s", seconds);
+  return text;
+}
+
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+}  // namespace farandole

@@ -1,0 +1,274 @@
+#include "bootstrap/wire.h"
+
+#include <utility>
+
+namespace farandole::wire {
+namespace {
+
+template <typename T>
+void appendInteger(std::string& out, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    out.push_back(static_cast<char>(static_cast<unsigned char>(value >> (8 * i))));
+  }
+}
+
+void appendText(std::string& out, std::string_view text) {
+  appendInteger(out, static_cast<std::uint32_t>(text.size()));
+  out.append(text);
+}
+
+// Reads a body from front to back. After the first thing that does not fit every further read
+// yields nothing, so decoders check once, at the end.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  template <typename T>
+  T integer() {
+    if (rest_.size() < sizeof(T)) return fail<T>();
+    T value = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(rest_[i])) << (8 * i));
+    }
+    rest_.remove_prefix(sizeof(T));
+    return value;
+  }
+
+  std::string text(std::size_t limit) {
+    const auto length = integer<std::uint32_t>();
+    if (length > limit || length > rest_.size()) return fail<std::string>();
+    std::string value(rest_.substr(0, length));
+    rest_.remove_prefix(length);
+    return value;
+  }
+
+  // Everything was well-formed and nothing is left over.
+  bool finished() const { return good_ && rest_.empty(); }
+
+ private:
+  template <typename T>
+  T fail() {
+    good_ = false;
+    rest_ = {};
+    return T();
+  }
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+std::string frame(FrameType type, std::uint64_t id, std::string_view body) {
+  std::string out;
+  out.reserve(kHeaderBytes + body.size());
+  appendInteger(out, kFrameMagic);
+  appendInteger(out, kFrameVersion);
+  appendInteger(out, static_cast<std::uint16_t>(type));
+  appendInteger(out, static_cast<std::uint32_t>(body.size()));
+  appendInteger(out, std::uint32_t{0});
+  appendInteger(out, id);
+  out.append(body);
+  return out;
+}
+
+Status malformed(std::string_view what) {
+  return Status::invalid("malformed bootstrap message: " + std::string(what));
+}
+
+std::string_view head(std::string_view text, std::size_t limit) { return text.substr(0, limit); }
+std::string_view tail(std::string_view text, std::size_t limit) {
+  return text.size() <= limit ? text : text.substr(text.size() - limit);
+}
+
+bool isCode(std::int32_t code) {
+  return code >= static_cast<std::int32_t>(Code::kOk) &&
+         code <= static_cast<std::int32_t>(Code::kInternal);
+}
+
+}  // namespace
+
+std::optional<std::size_t> maxBody(std::uint16_t type) {
+  constexpr std::size_t length = 4;  // of a string
+  switch (static_cast<FrameType>(type)) {
+    case FrameType::kPut: return length + kMaxKey + length + kMaxValue;
+    case FrameType::kGet: return length + kMaxKey;
+    case FrameType::kFence: return length + kMaxKey + 4;
+    case FrameType::kCancel: return 0;
+    case FrameType::kReport: return length + kMaxText;
+    case FrameType::kAnswer: return 8 + length + kMaxHost + length + kMaxText + length + kMaxValue;
+    case FrameType::kRankEnd: return 12 + length + kMaxHost + length + kMaxText;
+  }
+  return std::nullopt;
+}
+
+Status checkKey(std::string_view key) {
+  if (key.empty()) return Status::invalid("a bootstrap key must not be empty");
+  if (key.size() > kMaxKey) {
+    return Status::invalid("the bootstrap key \"" + std::string(key.substr(0, 40)) + "…\" has " +
+                           std::to_string(key.size()) + " bytes; at most " +
+                           std::to_string(kMaxKey) + " are allowed");
+  }
+  return {};
+}
+
+Status checkValue(std::string_view key, std::string_view value) {
+  if (value.size() <= kMaxValue) return {};
+  return Status::invalid("the value of \"" + std::string(key) + "\" has " +
+                         std::to_string(value.size()) + " bytes; at most " +
+                         std::to_string(kMaxValue) + " are allowed");
+}
+
+std::string encodePut(std::uint64_t id, std::string_view key, std::string_view value) {
+  std::string body;
+  appendText(body, key);
+  appendText(body, value);
+  return frame(FrameType::kPut, id, body);
+}
+
+std::string encodeGet(std::uint64_t id, std::string_view key) {
+  std::string body;
+  appendText(body, key);
+  return frame(FrameType::kGet, id, body);
+}
+
+std::string encodeFence(std::uint64_t id, std::string_view key, std::uint32_t count) {
+  std::string body;
+  appendText(body, key);
+  appendInteger(body, count);
+  return frame(FrameType::kFence, id, body);
+}
+
+std::string encodeCancel(std::uint64_t id) { return frame(FrameType::kCancel, id, {}); }
+
+std::string encodeReport(std::string_view text) {
+  std::string body;
+  appendText(body, head(text, kMaxText));
+  return frame(FrameType::kReport, 0, body);
+}
+
+std::string encodeAnswer(std::uint64_t id, const Status& status, std::string_view value) {
+  std::string body;
+  appendInteger(body, static_cast<std::uint32_t>(status.code()));
+  appendInteger(body, static_cast<std::uint32_t>(status.rank()));
+  appendText(body, head(status.host(), kMaxHost));
+  appendText(body, head(status.message(), kMaxText));
+  appendText(body, value);
+  return frame(FrameType::kAnswer, id, body);
+}
+
+std::string encodeRankEnd(const RankEnd& end) {
+  std::string body;
+  appendInteger(body, static_cast<std::uint32_t>(end.rank));
+  appendInteger(body, static_cast<std::uint32_t>(end.signalled ? 1 : 0));
+  appendInteger(body, static_cast<std::uint32_t>(end.code));
+  appendText(body, head(end.host, kMaxHost));
+  appendText(body, tail(end.lastLines, kMaxText));
+  return frame(FrameType::kRankEnd, 0, body);
+}
+
+Result<Put> decodePut(std::string_view body) {
+  Reader reader(body);
+  Put put;
+  put.key = reader.text(kMaxKey);
+  put.value = reader.text(kMaxValue);
+  if (!reader.finished() || put.key.empty()) return malformed("put");
+  return put;
+}
+
+Result<Get> decodeGet(std::string_view body) {
+  Reader reader(body);
+  Get get;
+  get.key = reader.text(kMaxKey);
+  if (!reader.finished() || get.key.empty()) return malformed("get");
+  return get;
+}
+
+Result<Fence> decodeFence(std::string_view body) {
+  Reader reader(body);
+  Fence fence;
+  fence.key = reader.text(kMaxKey);
+  fence.count = reader.integer<std::uint32_t>();
+  if (!reader.finished() || fence.key.empty()) return malformed("fence");
+  return fence;
+}
+
+Result<Report> decodeReport(std::string_view body) {
+  Reader reader(body);
+  Report report;
+  report.text = reader.text(kMaxText);
+  if (!reader.finished()) return malformed("report");
+  return report;
+}
+
+Result<Answer> decodeAnswer(std::string_view body) {
+  Reader reader(body);
+  const auto code = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  const auto rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  std::string host = reader.text(kMaxHost);
+  std::string message = reader.text(kMaxText);
+  Answer answer;
+  answer.value = reader.text(kMaxValue);
+  if (!reader.finished() || !isCode(code)) return malformed("answer");
+  answer.status = Status(static_cast<Code>(code), std::move(message));
+  answer.status.withRank(rank, std::move(host));
+  return answer;
+}
+
+Result<RankEnd> decodeRankEnd(std::string_view body) {
+  Reader reader(body);
+  RankEnd end;
+  end.rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  const auto signalled = reader.integer<std::uint32_t>();
+  end.code = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  end.host = reader.text(kMaxHost);
+  end.lastLines = reader.text(kMaxText);
+  if (!reader.finished() || signalled > 1) return malformed("end of a rank");
+  end.signalled = signalled == 1;
+  return end;
+}
+
+void FrameDecoder::feed(std::string_view bytes) {
+  if (!broken_.ok()) return;
+  // Moving what is left to the front only when most of the buffer is used up keeps feeding linear.
+  if (taken_ > buffer_.size() / 2) {
+    buffer_.erase(0, taken_);
+    taken_ = 0;
+  }
+  buffer_.append(bytes);
+}
+
+Result<std::optional<Frame>> FrameDecoder::next() {
+  if (!broken_.ok()) return broken_;
+  const std::string_view rest = std::string_view(buffer_).substr(taken_);
+  if (rest.size() < kHeaderBytes) return std::optional<Frame>();
+  Reader header(rest.substr(0, kHeaderBytes));
+  const auto magic = header.integer<std::uint32_t>();
+  const auto version = header.integer<std::uint16_t>();
+  const auto type = header.integer<std::uint16_t>();
+  const auto length = header.integer<std::uint32_t>();
+  const auto zero = header.integer<std::uint32_t>();
+  const auto id = header.integer<std::uint64_t>();
+  const std::optional<std::size_t> limit = maxBody(type);
+  if (magic != kFrameMagic || zero != 0) {
+    broken_ = malformed("not a frame");
+  } else if (version != kFrameVersion) {
+    broken_ = malformed("version " + std::to_string(version) + " where " +
+                        std::to_string(kFrameVersion) + " is spoken");
+  } else if (!limit) {
+    broken_ = malformed("unknown type " + std::to_string(type));
+  } else if (length > *limit) {
+    broken_ = malformed("a body of " + std::to_string(length) + " bytes");
+  }
+  if (!broken_.ok()) {
+    buffer_ = {};
+    taken_ = 0;
+    return broken_;
+  }
+  if (rest.size() - kHeaderBytes < length) return std::optional<Frame>();
+  Frame out;
+  out.type = static_cast<FrameType>(type);
+  out.id = id;
+  out.body = std::string(rest.substr(kHeaderBytes, length));
+  taken_ += kHeaderBytes + length;
+  return std::optional<Frame>(std::move(out));
+}
+
+}  // namespace farandole::wire

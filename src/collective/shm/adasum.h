@@ -1,0 +1,25 @@
+// Adasum: a sum that counts what two gradients have in common only once:
+//
+//     adasum(a, b) = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
+//
+// applied to pairs of members, then to pairs of results, and so on (an odd one is carried over),
+// for each piece by itself.
+#pragma once
+
+#include <span>
+
+#include "collective/shm/operation.h"
+
+namespace farandole {
+
+OperationPtr makeAdasum(ShmContext& context, std::span<const Piece> pieces, DType dtype,
+                        const Scale& scale);
+
+// The weights of a and b from a·b, a·a and b·b. A zero vector changes nothing.
+struct AdasumWeights {
+  double a;
+  double b;
+};
+AdasumWeights adasumWeights(const double dots[3]);
+
+}  // namespace farandole

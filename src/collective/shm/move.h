@@ -1,0 +1,36 @@
+// Move: every operation that only moves data: allgather, broadcast, alltoall, gather, scatter.
+//
+// Each is a set of streams. A *common* stream is one member's data for everybody who wants it and
+// fills its whole slot; *personal* streams share the slot, one part for each other member. Rounds
+// go on until the longest stream is through. Where all sources lie in their owners' arenas, readers
+// copy from there instead (see gate.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collective/shm/gate.h"
+#include "collective/shm/operation.h"
+#include "collective/shm/segments.h"
+
+namespace farandole {
+
+struct MovePlan {
+  bool personal = false;
+  // Personal: to each member (what goes to this member itself is in `self`); common: one.
+  std::vector<Segments> outgoing;
+  // From each member; empty where nothing is read.
+  std::vector<Segments> incoming;
+  Segments self;  // this member's data for itself
+  // Bytes of the longest stream of any member, or of this member's if only a gate can tell.
+  std::uint64_t longest = 0;
+  bool longestIsLocal = false;
+  // Members that send anything; the same on all members. Others' memory does not matter.
+  std::vector<bool> sources;
+  // Bytes that must agree on all members.
+  std::uint64_t agreed = 0;
+};
+
+OperationPtr makeMove(ShmContext& context, MovePlan plan);
+
+}  // namespace farandole

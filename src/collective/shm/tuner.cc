@@ -1,0 +1,140 @@
+#include "collective/shm/tuner.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace farandole {
+namespace {
+
+constexpr std::size_t kKibi = 1024;
+constexpr std::size_t kMebi = 1024 * kKibi;
+
+// One in so many operations tries another way than the best known; ways that were much slower are
+// tried again only a quarter as often.
+constexpr std::uint64_t kExploreEvery = 32;
+constexpr double kMuchSlower = 1.3;
+
+constexpr std::size_t bytesOf(int sizeClass) { return std::size_t{1} << sizeClass; }
+
+}  // namespace
+
+Tuner::Tuner(Board& board)
+    : board_(board), classes_(static_cast<std::size_t>(SharedChoices::kClasses)) {
+  const std::size_t most = board.layout().partBytes();
+  plans_ = {{{true, 0, Store::kCached},
+             {false, std::min(most, 16 * kKibi), Store::kCached},
+             {false, std::min(most, 64 * kKibi), Store::kCached},
+             {false, std::min(most, 128 * kKibi), Store::kStreaming},
+             {false, most, Store::kStreaming}}};
+}
+
+const ExchangePlan& Tuner::plan(const Choice& choice) const {
+  return plans_[static_cast<std::size_t>(choice.exchange)];
+}
+
+// By the size class alone: the same on all members.
+bool Tuner::allowed(int sizeClass, int plan) const {
+  const std::size_t bytes = bytesOf(sizeClass);
+  const auto index = static_cast<std::size_t>(plan);
+  if (plan == 0) return 2 * bytes <= std::min(board_.layout().contributionBytes(), 128 * kKibi);
+  if (plan == 1) return true;
+  // Plans that the layout makes equal are one plan.
+  if (plans_[index].partBytes == plans_[index - 1].partBytes &&
+      plans_[index].store == plans_[index - 1].store) {
+    return false;
+  }
+  if (plans_[index].store == Store::kStreaming && bytes < 512 * kKibi) return false;
+  return bytes >= plans_[index].partBytes * static_cast<std::size_t>(board_.size());
+}
+
+int Tuner::defaultExchange(int sizeClass) const {
+  const std::size_t bytes = bytesOf(sizeClass);
+  if (bytes <= 4 * kKibi && allowed(sizeClass, 0)) return 0;
+  return 1;
+}
+
+int Tuner::defaultDirect(int sizeClass) const { return bytesOf(sizeClass) >= kMebi ? 1 : 0; }
+
+Tuner::Choice Tuner::begin(std::size_t bytes) {
+  Choice choice;
+  choice.bytes = bytes;
+  choice.sizeClass =
+      std::min(static_cast<int>(std::bit_width(bytes | 1)) - 1, SharedChoices::kClasses - 1);
+  ClassState& state = classes_[static_cast<std::size_t>(choice.sizeClass)];
+  choice.number = state.number++;
+  const std::uint32_t entry =
+      board_.choices().entries[choice.sizeClass][choice.number % SharedChoices::kAhead].load(
+          std::memory_order_relaxed);
+  // 0 means not chosen yet; anything that makes no sense here is taken for that too.
+  const int exchange = static_cast<int>(entry & 0xff) - 1;
+  const int direct = static_cast<int>(entry >> 8 & 0xff) - 1;
+  choice.exchange = exchange >= 0 && exchange < kPlans && allowed(choice.sizeClass, exchange)
+                        ? exchange
+                        : defaultExchange(choice.sizeClass);
+  choice.direct = direct == 0 || direct == 1 ? direct : defaultDirect(choice.sizeClass);
+  choice.measured = board_.me() == 0;
+  return choice;
+}
+
+void Tuner::end(const Choice& choice, bool wasDirect, std::int64_t nanoseconds) {
+  if (!choice.measured) return;
+  ClassState& state = classes_[static_cast<std::size_t>(choice.sizeClass)];
+  // Sizes of one class differ by up to a factor of two: compared by picoseconds per byte.
+  const auto pace = static_cast<std::int64_t>(static_cast<double>(nanoseconds) * 1000.0 /
+                                              static_cast<double>(choice.bytes | 1));
+  if (wasDirect) {
+    state.direct[static_cast<std::size_t>(choice.direct)].add(pace);
+  } else {
+    state.exchange[static_cast<std::size_t>(choice.exchange)].add(pace);
+  }
+  const std::uint64_t number = choice.number + 2;
+  int exchange = choice.exchange;
+  int direct = choice.direct;
+  if (wasDirect) {
+    direct = next(state.direct, number, defaultDirect(choice.sizeClass), [](int) { return true; });
+  } else {
+    exchange = next(state.exchange, number, defaultExchange(choice.sizeClass),
+                    [&](int plan) { return allowed(choice.sizeClass, plan); });
+  }
+  const auto entry =
+      static_cast<std::uint32_t>(exchange + 1) | static_cast<std::uint32_t>(direct + 1) << 8;
+  // Relaxed: announced by member 0's first sign in the next operation (see the head of tuner.h).
+  board_.choices().entries[choice.sizeClass][number % SharedChoices::kAhead].store(
+      entry, std::memory_order_relaxed);
+}
+
+template <std::size_t N, typename Allowed>
+int Tuner::next(const std::array<Record, N>& records, std::uint64_t number, int fallback,
+                Allowed isAllowed) const {
+  int best = fallback;
+  for (int way = 0; way < static_cast<int>(N); ++way) {
+    if (!isAllowed(way)) continue;
+    const Record& record = records[static_cast<std::size_t>(way)];
+    if (record.count() < 3) return way;
+    if (record.median() < records[static_cast<std::size_t>(best)].median()) best = way;
+  }
+  if (number % kExploreEvery != 0) return best;
+  const std::uint64_t turn = number / kExploreEvery;
+  const int other = static_cast<int>(turn % N);
+  if (other == best || !isAllowed(other)) return best;
+  const auto otherTime = static_cast<double>(records[static_cast<std::size_t>(other)].median());
+  const auto bestTime = static_cast<double>(records[static_cast<std::size_t>(best)].median());
+  if (otherTime > kMuchSlower * bestTime && turn / N % 4 != 0) return best;
+  return other;
+}
+
+void Tuner::Record::add(std::int64_t pace) {
+  samples_[static_cast<std::size_t>(next_)] = pace;
+  next_ = (next_ + 1) % kSamples;
+  count_ = std::min(count_ + 1, kSamples);
+}
+
+std::int64_t Tuner::Record::median() const {
+  if (count_ == 0) return 0;
+  std::array<std::int64_t, kSamples> sorted = samples_;
+  const auto end = sorted.begin() + count_;
+  std::nth_element(sorted.begin(), sorted.begin() + count_ / 2, end);
+  return sorted[static_cast<std::size_t>(count_ / 2)];
+}
+
+}  // namespace farandole

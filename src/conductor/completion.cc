@@ -1,0 +1,78 @@
+#include "conductor/completion.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/thread.h"
+
+namespace farandole {
+
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create() {
+  auto queue = std::shared_ptr<CompletionQueue>(new CompletionQueue());
+  queue->event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!queue->event_) return Status::fromErrno("eventfd", errno);
+  return queue;
+}
+
+void CompletionQueue::push(const Completion& completion) {
+  const std::lock_guard lock(mutex_);
+  completions_.push_back(completion);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
+}
+
+std::size_t CompletionQueue::pop(Completion* out, std::size_t capacity) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t count = std::min(capacity, completions_.size());
+  std::copy_n(completions_.begin(), count, out);
+  completions_.erase(completions_.begin(),
+                     completions_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (completions_.empty()) {
+    std::uint64_t drained = 0;
+    [[maybe_unused]] const auto got = ::read(event_.get(), &drained, sizeof drained);
+  }
+  return count;
+}
+
+void CompletionThread::post(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  callbacks_.push_back(std::move(callback));
+  if (!thread_.joinable()) thread_ = startThread("fd-complete", [this] { run(); });
+  changed_.notify_one();
+}
+
+void CompletionThread::stop() {
+  std::thread thread;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    thread = std::move(thread_);
+    changed_.notify_one();
+  }
+  if (thread.joinable()) thread.join();
+}
+
+bool CompletionThread::isCurrent() const {
+  const std::lock_guard lock(mutex_);
+  return thread_.get_id() == std::this_thread::get_id();
+}
+
+void CompletionThread::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || !callbacks_.empty(); });
+    if (callbacks_.empty()) return;
+    const auto callback = std::move(callbacks_.front());
+    callbacks_.pop_front();
+    lock.unlock();
+    callback();
+    lock.lock();
+  }
+}
+
+}  // namespace farandole

@@ -1,0 +1,63 @@
+// What happens when an operation is done, besides waking whoever waits: queues that a program
+// polls, and callbacks on the one completion thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace farandole {
+
+struct Completion {
+  std::uint64_t handle = 0;
+  std::uint64_t tag = 0;
+  Code code = Code::kOk;
+};
+
+// Completions in the order they happened, with an eventfd that is readable while there are any.
+// Thread-safe.
+class CompletionQueue {
+ public:
+  static Result<std::shared_ptr<CompletionQueue>> create();
+
+  void push(const Completion& completion);
+  std::size_t pop(Completion* out, std::size_t capacity);
+  int eventFd() const { return event_.get(); }
+
+ private:
+  CompletionQueue() = default;
+  UniqueFd event_;
+  std::mutex mutex_;
+  std::deque<Completion> completions_;  // guarded by mutex_
+};
+
+// Runs callbacks, one after the other, on a thread of its own that starts with the first one.
+// Thread-safe.
+class CompletionThread {
+ public:
+  ~CompletionThread() { stop(); }
+
+  void post(std::function<void()> callback);
+  // Runs what was posted, then ends; later posts are dropped. Must not be called from a callback.
+  void stop();
+  bool isCurrent() const;
+
+ private:
+  void run();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> callbacks_;  // guarded by mutex_
+  bool stopping_ = false;                        // guarded by mutex_
+  std::thread thread_;                           // guarded by mutex_ until stopping_
+};
+
+}  // namespace farandole

@@ -1,0 +1,398 @@
+#include "conductor/conductor.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/futex.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace farandole {
+namespace {
+
+// A sleeping driver looks around this often: for failures, stalls, and as a belt to the doorbell's
+// braces.
+constexpr Duration kLookAround = std::chrono::milliseconds(200);
+// The background thread competes with the program's own work, so it hardly spins.
+constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
+
+// The lesser of the two.
+Deadline earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
+
+void add(ProcessSet::Counters& sum, const ProcessSet::Counters& each) {
+  sum.planHits += each.planHits;
+  sum.planMisses += each.planMisses;
+  sum.zeroCopyBytes += each.zeroCopyBytes;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+Conductor::Conductor(Neighbourhood& neighbourhood, Options options)
+    : neighbourhood_(neighbourhood), options_(options) {
+  background_ = startThread("fd-conductor", [this] { runInBackground(); });
+}
+
+Conductor::~Conductor() = default;
+
+void Conductor::addSet(std::unique_ptr<ProcessSet> set) {
+  const std::lock_guard lock(mutex_);
+  sets_[set->id()] = std::move(set);
+  setsVersion_.fetch_add(1, std::memory_order_release);
+}
+
+Status Conductor::removeSet(std::int32_t id) {
+  std::shared_ptr<ProcessSet> removed;
+  {
+    const std::lock_guard drive(drive_);
+    const std::lock_guard lock(mutex_);
+    const auto found = sets_.find(id);
+    if (found == sets_.end())
+      return Status::invalid("there is no process set " + std::to_string(id));
+    if (found->second->anythingInFlight()) {
+      return Status::invalid("process set " + std::to_string(id) +
+                             " has operations in flight: wait for them before removing it");
+    }
+    removed = std::move(found->second);
+    add(removed_, removed->counters());
+    sets_.erase(found);
+    std::erase(stepped_, removed);
+    setsVersion_.fetch_add(1, std::memory_order_release);
+    removed->leave();
+  }
+  return {};
+}
+
+Status Conductor::submit(std::int32_t id, const std::vector<EntryPtr>& entries) {
+  std::shared_ptr<ProcessSet> set;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = sets_.find(id);
+    if (found == sets_.end())
+      return Status::invalid("there is no process set " + std::to_string(id));
+    set = found->second;
+  }
+  if (neighbourhood_.failed()) return neighbourhood_.failure();
+  if (stopping_.load(std::memory_order_relaxed)) {
+    return Status(Code::kShutdown, "farandole has been shut down on this rank");
+  }
+  // Before they are visible: a driver may complete them at once.
+  inFlight_.fetch_add(static_cast<std::int64_t>(entries.size()), std::memory_order_relaxed);
+  if (Status status = set->submit(entries); !status.ok()) {
+    inFlight_.fetch_sub(static_cast<std::int64_t>(entries.size()), std::memory_order_relaxed);
+    return status;
+  }
+  const bool callerWaits = std::all_of(entries.begin(), entries.end(), [](const EntryPtr& entry) {
+    return entry->request.willWait;
+  });
+  neighbourhood_.ring(neighbourhood_.rank());  // a driver of this process that sleeps
+  if (!callerWaits) kickBackground();
+  return {};
+}
+
+Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
+  if (entry->done.load(std::memory_order_acquire)) return Code::kOk;
+  std::shared_ptr<ProcessSet> set;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = sets_.find(entry->set); found != sets_.end()) set = found->second;
+  }
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  if (set) set->control().setWaiting(1);
+  Left left = Left::kDone;
+  while (!entry->done.load(std::memory_order_acquire)) {
+    if (drive_.try_lock()) {
+      left = driveUntil(entry, deadline);
+      drive_.unlock();
+      break;
+    }
+    // Somebody else drives, and says when something is done or the role is free.
+    const std::uint32_t seen = completionWord_.load(std::memory_order_acquire);
+    if (entry->done.load(std::memory_order_acquire)) break;
+    if (deadline.passed()) {
+      left = Left::kTimeout;
+      break;
+    }
+    const auto outcome = futexWait(
+        completionWord_, seen, earlier(deadline, Deadline::after(std::chrono::milliseconds(20))),
+        FutexScope::kPrivate);
+    if (outcome == FutexWait::kInterrupted) {
+      left = Left::kInterrupted;
+      break;
+    }
+  }
+  if (set) set->control().setWaiting(-1);
+  const int others = waiters_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (others > 0) {
+    wakeWaiters();
+  } else if (anythingInFlight()) {
+    kickBackground();
+  }
+  switch (left) {
+    case Left::kDone: return Code::kOk;
+    case Left::kTimeout: return Code::kTimeout;
+    case Left::kInterrupted: return Code::kInterrupted;
+  }
+  return Code::kOk;
+}
+
+Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) {
+  // The background thread may have announced its sleep and still be in it: whoever drives is awake.
+  neighbourhood_.awake();
+  TimePoint idleSince{};
+  for (int round = 0;; ++round) {
+    const bool moved = step();
+    if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
+    if (moved) {
+      idleSince = TimePoint{};
+      round = 0;
+      continue;
+    }
+    const TimePoint now = Clock::now();
+    if (!deadline.isNever() && now >= deadline.at()) return Left::kTimeout;
+    if (idleSince == TimePoint{}) idleSince = now;
+    if (now - idleSince < options_.spin) {
+      pause(round);
+      continue;
+    }
+    const std::uint32_t seen = neighbourhood_.announceSleep();
+    if (step() || entry->done.load(std::memory_order_acquire)) {
+      neighbourhood_.awake();
+      idleSince = TimePoint{};
+      continue;
+    }
+    const bool rung = neighbourhood_.sleep(seen, sleepLimit(deadline));
+    neighbourhood_.awake();
+    if (!rung) return Left::kInterrupted;
+    lookAround();
+    idleSince = TimePoint{};
+    round = 0;
+  }
+}
+
+bool Conductor::test(const EntryPtr& entry) {
+  if (entry->done.load(std::memory_order_acquire)) return true;
+  if (drive_.try_lock()) {
+    step();
+    drive_.unlock();
+  }
+  return entry->done.load(std::memory_order_acquire);
+}
+
+bool Conductor::cancel(const EntryPtr& entry, Deadline deadline) {
+  if (!entry->done.load(std::memory_order_acquire)) {
+    std::shared_ptr<ProcessSet> set;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = sets_.find(entry->set); found != sets_.end()) set = found->second;
+    }
+    if (set) set->cancel(entry);
+    wait(entry, deadline);
+  }
+  return entry->done.load(std::memory_order_acquire) &&
+         entry->outcome.status.code() == Code::kCancelled;
+}
+
+bool Conductor::step() {
+  if (neighbourhood_.failed() && !failedEverything_) {
+    failEverything(neighbourhood_.failure());
+    return true;
+  }
+  if (const auto version = setsVersion_.load(std::memory_order_acquire);
+      version != steppedVersion_) {
+    const std::lock_guard lock(mutex_);
+    steppedVersion_ = version;
+    stepped_.clear();
+    for (const auto& [id, set] : sets_) stepped_.push_back(set);
+  }
+  const TimePoint now = Clock::now();
+  bool moved = false;
+  for (const auto& set : stepped_) {
+    moved |= set->step(now);
+    if (!brokenBy_.ok()) break;
+  }
+  if (!brokenBy_.ok()) {
+    neighbourhood_.fail(std::exchange(brokenBy_, Status()));
+    failEverything(neighbourhood_.failure());
+    return true;
+  }
+  return moved;
+}
+
+Deadline Conductor::sleepLimit(Deadline deadline) {
+  Deadline limit = earlier(deadline, Deadline::after(kLookAround));
+  for (const auto& set : stepped_) {
+    if (const auto due = set->due()) {
+      limit = earlier(limit, Deadline::after(std::max(*due - Clock::now(), Duration::zero())));
+    }
+  }
+  return limit;
+}
+
+void Conductor::lookAround() {
+  const TimePoint now = Clock::now();
+  for (const auto& set : stepped_) {
+    set->checkStalls(now, options_.stallWarning, options_.stallShutdown);
+  }
+  if (!brokenBy_.ok()) {
+    neighbourhood_.fail(std::exchange(brokenBy_, Status()));
+    failEverything(neighbourhood_.failure());
+  }
+}
+
+void Conductor::failEverything(const Status& status) {
+  failedEverything_ = true;
+  for (const auto& set : stepped_) {
+    // The others must not wait for this rank.
+    set->leave();
+    set->failAll(status);
+  }
+}
+
+void Conductor::fail(Status status) {
+  neighbourhood_.fail(std::move(status));
+  kickBackground();
+  wakeWaiters();
+}
+
+void Conductor::completed(const EntryPtr& entry) {
+  const Code code = entry->outcome.status.code();
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.fetch_add(entry->outcome.bytes, std::memory_order_relaxed);
+  // Copied first: once done is set, the owner may release the entry.
+  const auto onComplete = entry->request.onComplete;
+  const auto queue = entry->request.queue;
+  const Completion completion{entry->handle, entry->request.queueTag, code};
+  inFlight_.fetch_sub(1, std::memory_order_relaxed);
+  entry->done.store(true, std::memory_order_release);
+  if (queue) queue->push(completion);
+  if (onComplete) completionThread_.post([=] { onComplete(completion.handle, completion.code); });
+  // The driver itself is one of the waiters.
+  if (waiters_.load(std::memory_order_relaxed) > 1) wakeWaiters();
+}
+
+void Conductor::ran(const Execution&, TimePoint) {
+  batches_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Conductor::broken(Status status) {
+  if (brokenBy_.ok()) brokenBy_ = std::move(status);
+}
+
+void Conductor::wakeWaiters() {
+  completionWord_.fetch_add(1, std::memory_order_release);
+  futexWakeAll(completionWord_, FutexScope::kPrivate);
+}
+
+void Conductor::kickBackground() {
+  backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
+  if (backgroundParked_.load(std::memory_order_seq_cst)) {
+    futexWakeAll(backgroundWord_, FutexScope::kPrivate);
+  }
+}
+
+void Conductor::pause(int round) const {
+  // Where ranks outnumber processors, the one waited for may need this very processor.
+  if (neighbourhood_.crowded()) {
+    ::sched_yield();
+    return;
+  }
+  for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
+}
+
+void Conductor::runInBackground() {
+  const auto needed = [&] {
+    return anythingInFlight() && waiters_.load(std::memory_order_seq_cst) == 0 &&
+           !stopping_.load(std::memory_order_relaxed);
+  };
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = backgroundWord_.load(std::memory_order_seq_cst);
+    if (!needed() || !drive_.try_lock()) {
+      backgroundParked_.store(true, std::memory_order_seq_cst);
+      if (backgroundWord_.load(std::memory_order_seq_cst) == seen &&
+          !stopping_.load(std::memory_order_acquire)) {
+        futexWait(backgroundWord_, seen, Deadline::after(kLookAround), FutexScope::kPrivate);
+      }
+      backgroundParked_.store(false, std::memory_order_seq_cst);
+      continue;
+    }
+    bool driving = true;
+    TimePoint idleSince{};
+    while (driving && needed()) {
+      neighbourhood_.awake();
+      if (step()) {
+        idleSince = TimePoint{};
+        continue;
+      }
+      const TimePoint now = Clock::now();
+      if (idleSince == TimePoint{}) idleSince = now;
+      if (now - idleSince < kBackgroundSpin) {
+        pause(0);
+        continue;
+      }
+      const std::uint32_t bell = neighbourhood_.announceSleep();
+      if (step() || !needed()) continue;
+      const Deadline limit = sleepLimit(Deadline::never());
+      // Whoever starts to wait meanwhile can take the role without waking this thread.
+      drive_.unlock();
+      neighbourhood_.sleep(bell, limit);
+      driving = drive_.try_lock();
+      if (driving) {
+        neighbourhood_.awake();
+        lookAround();
+        idleSince = TimePoint{};
+      }
+    }
+    if (driving) {
+      neighbourhood_.awake();
+      drive_.unlock();
+      if (waiters_.load(std::memory_order_seq_cst) > 0) wakeWaiters();
+    }
+  }
+}
+
+Conductor::Counters Conductor::counters() const {
+  Counters counters;
+  counters.operations = operations_.load(std::memory_order_relaxed);
+  counters.batches = batches_.load(std::memory_order_relaxed);
+  counters.bytes = bytes_.load(std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  ProcessSet::Counters all = removed_;
+  for (const auto& [id, set] : sets_) add(all, set->counters());
+  counters.planHits = all.planHits;
+  counters.planMisses = all.planMisses;
+  counters.zeroCopyBytes = all.zeroCopyBytes;
+  return counters;
+}
+
+void Conductor::stop() {
+  stopping_.store(true, std::memory_order_seq_cst);
+  backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(backgroundWord_, FutexScope::kPrivate);
+  neighbourhood_.fail(Status(Code::kShutdown, "farandole was shut down on this rank"));
+  if (background_.joinable()) background_.join();
+  {
+    const std::lock_guard drive(drive_);
+    step();  // with the failure set: ends everything in flight and says good-bye to the others
+    if (!failedEverything_) failEverything(neighbourhood_.failure());
+    neighbourhood_.awake();
+  }
+  wakeWaiters();
+  // Threads inside wait() leave on their own: their entries are done.
+  for (int i = 0; waiters_.load(std::memory_order_seq_cst) > 0 && i < 10'000; ++i) {
+    wakeWaiters();
+    ::usleep(100);
+  }
+  completionThread_.stop();
+}
+
+}  // namespace farandole

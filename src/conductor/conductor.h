@@ -1,0 +1,122 @@
+// Conductor: who is ready → order → fuse → run → complete, for all process sets of this rank.
+//
+// Who drives (docs/threads.md). At any moment at most one thread is the driver (drive_ held): it
+// steps every set round robin and sleeps on this rank's doorbell when nothing moves. A thread that
+// waits for a handle drives if nobody else does; the background thread drives only while operations
+// are in flight and nobody waits. So a lone blocking collective involves no other thread at all.
+// Locks, in this order: drive_, sets' own, mutex_.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "collective/shm/neighbourhood.h"
+#include "conductor/completion.h"
+#include "conductor/entry.h"
+#include "conductor/process_set.h"
+
+namespace farandole {
+
+class Conductor final : public SetObserver {
+ public:
+  struct Options {
+    Duration spin = std::chrono::microseconds(50);
+    Duration stallWarning = std::chrono::seconds(60);
+    Duration stallShutdown = Duration::zero();
+  };
+  struct Counters {
+    std::uint64_t operations = 0;
+    std::uint64_t batches = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t planHits = 0;
+    std::uint64_t planMisses = 0;
+    std::uint64_t zeroCopyBytes = 0;
+  };
+
+  // The neighbourhood outlives it.
+  Conductor(Neighbourhood& neighbourhood, Options options);
+  // stop() must have been called.
+  ~Conductor() override;
+
+  // Any thread.
+  void addSet(std::unique_ptr<ProcessSet> set);
+  // Refused while operations of it are in flight here.
+  Status removeSet(std::int32_t id);
+  // The entries' handle and set are filled in by the caller; they all belong to one set.
+  Status submit(std::int32_t set, const std::vector<EntryPtr>& entries);
+  // kOk when done (whatever the outcome), kTimeout, kInterrupted.
+  Code wait(const EntryPtr& entry, Deadline deadline);
+  // Drives a little.
+  bool test(const EntryPtr& entry);
+  // True if it ended as cancelled.
+  bool cancel(const EntryPtr& entry, Deadline deadline);
+  // The job is over for this rank: everything in flight and everything later fails with that
+  // status.
+  void fail(Status status);
+  Counters counters() const;
+  // For the watch thread: is anyone waiting for something?
+  bool anythingInFlight() const { return inFlight_.load(std::memory_order_relaxed) > 0; }
+
+  // Ends what is in flight as kShutdown, tells the others, joins the threads. No callback runs
+  // afterwards.
+  void stop();
+  bool inCallback() const { return completionThread_.isCurrent(); }
+
+ private:
+  // SetObserver; called by the driver.
+  void completed(const EntryPtr& entry) override;
+  void ran(const Execution& execution, TimePoint started) override;
+  void broken(Status status) override;
+
+  enum class Left { kDone, kTimeout, kInterrupted };
+  Left driveUntil(const EntryPtr& entry, Deadline deadline);
+  bool step();
+  // How long the driver may sleep.
+  Deadline sleepLimit(Deadline deadline);
+  void lookAround();
+  void failEverything(const Status& status);
+  void runInBackground();
+  void kickBackground();
+  void wakeWaiters();
+  void pause(int round) const;
+
+  Neighbourhood& neighbourhood_;
+  const Options options_;
+
+  std::mutex drive_;
+  // Guarded by drive_.
+  std::vector<std::shared_ptr<ProcessSet>>
+      stepped_;  // what step() goes through; refreshed when setsVersion_ changes
+  std::uint64_t steppedVersion_ = 0;
+  bool failedEverything_ = false;
+  Status brokenBy_;  // noted inside a step, acted upon after it
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_;
+  ProcessSet::Counters removed_;  // of sets that are no more
+
+  std::atomic<std::uint64_t> setsVersion_{0};
+  std::atomic<std::int64_t> inFlight_{0};
+  std::atomic<int> waiters_{0};
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> operations_{0};
+  std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  // Futex words of this process: completions (for waiters that do not drive) and the background
+  // thread's bell.
+  std::atomic<std::uint32_t> completionWord_{0};
+  std::atomic<std::uint32_t> backgroundWord_{0};
+  std::atomic<bool> backgroundParked_{false};
+
+  CompletionThread completionThread_;
+  std::thread background_;
+};
+
+}  // namespace farandole

@@ -1,0 +1,70 @@
+// Entry: one submitted operation, from submission until its handle is released.
+//
+// Shared between the table of handles, the process set that runs it and whoever waits. Before
+// `done` the driver owns the outcome; after it (store with release, load with acquire) the outcome
+// never changes again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "control/messages.h"
+#include "control/meta.h"
+
+namespace farandole {
+
+class CompletionQueue;
+
+// Returns memory for an output of that size and shape, or nullptr.
+using OutputAllocator =
+    std::function<void*(std::size_t bytes, const std::vector<std::int64_t>& shape)>;
+
+// A checked request: what api/ makes of a farandole_request.
+struct Request {
+  std::string name;  // empty: named by call order
+  Meta meta;         // root is a member index; for send and recv the peer (or kAnyRank)
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::vector<std::int64_t> splits;  // alltoall, scatter
+  std::int32_t tag = 0;
+  std::uint64_t group = 0;  // as the user named it
+  bool willWait = false;
+  OutputAllocator allocate;
+  std::function<void(std::uint64_t handle, Code code)> onComplete;
+  std::shared_ptr<CompletionQueue> queue;
+  std::uint64_t queueTag = 0;
+};
+
+struct FreeDeleter {
+  void operator()(void* p) const { std::free(p); }
+};
+
+struct Outcome {
+  Status status;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> splits;  // rows received from each member
+  std::int32_t lastJoined = -1;
+  std::int32_t source = -1;
+  std::unique_ptr<void, FreeDeleter> owned;  // the data, if the library owns it
+};
+
+struct Entry {
+  std::uint64_t handle = 0;
+  std::int32_t set = 0;
+  Request request;
+  TimePoint submitted;
+  Outcome outcome;
+  std::atomic<bool> done{false};
+};
+using EntryPtr = std::shared_ptr<Entry>;
+
+}  // namespace farandole

@@ -1,0 +1,82 @@
+// Execution: one batch on its way through the engine.
+//
+// Gives every part of the batch its place in one engine operation, finds out sizes that differ
+// between ranks (a tiny exchange before the data), provides outputs, and brings neutral elements
+// for a rank that has joined. Owned and advanced by the driver.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "conductor/entry.h"
+
+namespace farandole {
+
+class Execution {
+ public:
+  struct Part {
+    EntryPtr entry;  // null: this rank has joined
+    Meta meta;       // the plan's; a scatter's shape is the root's
+  };
+
+  // parts: one, or several fusible ones. joined: how many members bring neutral elements.
+  Execution(Communicator& communicator, std::vector<Part> parts, int joined);
+
+  Progress progress();
+  // Why it failed. Parts' outcomes (except status) are filled in when progress() is kDone.
+  const Status& status() const { return status_; }
+  const std::vector<Part>& parts() const { return parts_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  using Stage = OperationPtr (Execution::*)();
+
+  OperationPtr startAllreduce();
+  OperationPtr startBroadcast();
+  OperationPtr startReduce();
+  OperationPtr startReducescatter();
+  OperationPtr startBarrier();
+  // Operations whose sizes must be exchanged first.
+  OperationPtr exchangeRows();
+  OperationPtr startAllgather();
+  OperationPtr startGather();
+  OperationPtr exchangeSplits();
+  OperationPtr startAlltoall();
+  OperationPtr broadcastSplits();
+  OperationPtr startScatter();
+
+  static std::vector<Stage> stagesOf(Kind kind);
+  void finish();
+
+  // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
+  void* outputFor(const Part& part, std::vector<std::int64_t> shape);
+  void* scratch(std::size_t bytes);
+  OperationPtr fail(Status status);
+  // sizes_ as rows of each member → elements of each member; fails on a negative or absurd number.
+  bool rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
+                    std::vector<std::int64_t>& counts);
+  Scale scaleOf(const Meta& meta) const;
+  static ReduceOp engineOp(const Meta& meta);
+
+  Communicator& communicator_;
+  std::vector<Part> parts_;
+  const int joined_;
+  std::vector<Stage> stages_;
+  std::size_t stage_ = 0;
+  OperationPtr operation_;
+  Progress state_ = Progress::kPending;
+  Status status_;
+  std::int64_t bytes_ = 0;
+
+  std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
+  std::vector<std::int64_t> mine_;   // what this rank tells in the exchange
+  std::vector<std::int64_t> sizes_;  // what everyone told
+};
+
+// Rows of each of `members` parts when `rows` are split as evenly as possible, the first parts
+// being larger.
+std::vector<std::int64_t> evenSplits(std::int64_t rows, int members);
+
+}  // namespace farandole

@@ -1,0 +1,555 @@
+#include "conductor/process_set.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "collective/shm/shm_communicator.h"
+
+namespace farandole {
+namespace {
+
+// Names by call order are used again and again, so that unnamed operations have plans too.
+constexpr std::uint64_t kCallOrderNames = 1024;
+// One set must not keep the driver from the others.
+constexpr int kEntriesPerStep = 64;
+
+std::uint64_t hashNames(const std::vector<const std::string*>& names) {
+  std::uint64_t hash = 1469598103934665603u;  // FNV-1a
+  for (const auto* each : names) {
+    for (const char c : *each) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    hash = (hash ^ 0xffu) * 1099511628211u;
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
+
+}  // namespace
+
+ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
+    : parts_(std::move(parts)), observer_(observer) {}
+
+Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
+  const std::lock_guard lock(mutex_);
+  FARANDOLE_RETURN_IF_ERROR(over_);
+  // First everything that can be refused, then nothing that can.
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Request& request = entries[i]->request;
+    if (request.meta.kind == Kind::kJoin) {
+      if (join_) {
+        return Status(Code::kDuplicateName,
+                      "this rank has already joined and waits for the others");
+      }
+      continue;
+    }
+    if (isPointToPoint(request.meta.kind) || request.name.empty()) continue;
+    const auto found = names_.find(request.name);
+    bool duplicate = found != names_.end() && found->second.inFlight;
+    for (std::size_t j = 0; j < i && !duplicate; ++j)
+      duplicate = entries[j]->request.name == request.name;
+    if (duplicate) {
+      return Status(Code::kDuplicateName, "'" + request.name +
+                                              "' is already in flight: wait for it, or give the "
+                                              "second operation another name")
+          .withTensor(request.name);
+    }
+  }
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Request& request = entries[i]->request;
+    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
+    if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
+    if (request.group != 0) groups[request.group].push_back(i);
+  }
+  for (const auto& [user, members] : groups) {
+    std::vector<const std::string*> names;
+    for (const auto i : members) names.push_back(&entries[i]->request.name);
+    const std::uint64_t group = hashNames(names);
+    for (const auto i : members) {
+      entries[i]->request.meta.group = group;
+      entries[i]->request.meta.groupSize = static_cast<std::int32_t>(members.size());
+    }
+  }
+  for (const auto& entry : entries) publish(entry);
+  inFlight_ += entries.size();
+  return {};
+}
+
+std::string ProcessSet::nameByCallOrder(Kind kind) {
+  const std::uint64_t call = callOrder_[static_cast<std::size_t>(kind)]++;
+  return std::string(name(kind)) + "#" + std::to_string(call % kCallOrderNames);
+}
+
+bool ProcessSet::inSharedMemory(const Request& request) const {
+  const auto bytes = static_cast<std::size_t>(request.meta.bytes());
+  return parts_.isShared(request.input, bytes) && parts_.isShared(request.output, bytes);
+}
+
+ProcessSet::Counters ProcessSet::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+void ProcessSet::publish(const EntryPtr& entry) {
+  const Request& request = entry->request;
+  if (isPointToPoint(request.meta.kind)) {
+    newPointToPoint_.push_back(entry);
+    return;
+  }
+  if (request.meta.kind == Kind::kJoin) {
+    join_ = entry;
+    send(encode(Submission(Join{})));
+    return;
+  }
+  Name& known = names_[request.name];
+  if (known.inFlight) {
+    // Only a name by call order comes here: a thousand calls ago.
+    deferred_[request.name].push_back(entry);
+    return;
+  }
+  known.inFlight = entry;
+  known.repeated.reset();
+  if (known.plan >= 0) {
+    const Plan& plan = plans_[static_cast<std::size_t>(known.plan)];
+    const bool rootsShape = request.meta.kind == Kind::kScatter && request.meta.root == parts_.me;
+    if (agree(plan.meta, request.meta) && (!rootsShape || plan.meta.shape == request.meta.shape)) {
+      ++counters_.planHits;
+      const PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
+      known.repeated = id;
+      send(encode(Submission(Repeat{id, inSharedMemory(request)})));
+      return;
+    }
+  }
+  announce(entry);
+}
+
+void ProcessSet::announce(const EntryPtr& entry) {
+  ++counters_.planMisses;
+  const Request& request = entry->request;
+  send(encode(Submission(Announce{request.name, request.meta, inSharedMemory(request)})));
+}
+
+void ProcessSet::send(std::vector<std::byte> record) {
+  flushOutbox();
+  if (!outbox_.empty() || !parts_.control->submit(record)) outbox_.push_back(std::move(record));
+}
+
+void ProcessSet::flushOutbox() {
+  while (!outbox_.empty() && parts_.control->submit(outbox_.front())) outbox_.pop_front();
+}
+
+void ProcessSet::cancel(const EntryPtr& entry) {
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(entry->request.name);
+  if (found == names_.end() || found->second.inFlight != entry) return;
+  send(encode(Submission(Withdraw{entry->request.name})));
+}
+
+bool ProcessSet::anythingInFlight() const {
+  const std::lock_guard lock(mutex_);
+  return inFlight_ > 0;
+}
+
+bool ProcessSet::step(TimePoint now) {
+  bool moved = advancePointToPoint();
+  {
+    const std::lock_guard lock(mutex_);
+    flushOutbox();
+  }
+  moved |= sequence(now);
+  for (int i = 0; i < kEntriesPerStep; ++i) {
+    if (running_) {
+      if (!advanceExecution(now)) break;
+      moved = true;
+    }
+    if (!readLog(now)) break;
+    moved = true;
+  }
+  // A batch that ended may let the next one go.
+  if (moved && !running_) sequence(now);
+  if (!moved) moved = checkLeavers();
+  return moved;
+}
+
+std::optional<TimePoint> ProcessSet::due() const {
+  if (!parts_.sequencer || running_) return std::nullopt;
+  return parts_.sequencer->due();
+}
+
+bool ProcessSet::sequence(TimePoint now) {
+  if (!parts_.sequencer) return false;
+  bool moved = false;
+  for (int member = 0; member < size(); ++member) {
+    for (;;) {
+      const RingRead read = parts_.control->nextSubmission(member, buffer_);
+      if (read == RingRead::kEmpty) break;
+      moved = true;
+      auto submission = read == RingRead::kRecord ? decodeSubmission(buffer_) : std::nullopt;
+      if (!submission) {
+        corrupt("a submission of " + rankName(member) + " makes no sense");
+        return true;
+      }
+      if (Status status = parts_.sequencer->submit(member, std::move(*submission), now);
+          !status.ok()) {
+        corrupt(status.message());
+        return true;
+      }
+    }
+  }
+  const bool idle = batchesDecided_ == batchesFinished_;
+  parts_.sequencer->decide({idle, parts_.control->anyoneWaits(), now}, decided_);
+  for (const auto& entry : decided_) {
+    if (std::holds_alternative<Batch>(entry)) ++batchesDecided_;
+    unappended_.push_back(encode(entry));
+  }
+  decided_.clear();
+  while (!unappended_.empty() && parts_.control->append(unappended_.front())) {
+    unappended_.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+bool ProcessSet::readLog(TimePoint now) {
+  const std::uint64_t before = parts_.control->position();
+  const RingRead read = parts_.control->nextEntry(buffer_);
+  if (read == RingRead::kEmpty) return false;
+  auto entry = read == RingRead::kRecord ? decodeLogEntry(buffer_) : std::nullopt;
+  if (!entry) {
+    corrupt("the log makes no sense");
+    return true;
+  }
+  std::visit(
+      [&](auto& each) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(each)>, Batch>) {
+          handle(each, now);
+        } else {
+          handle(each);
+        }
+      },
+      *entry);
+  executed_ = running_ ? before : parts_.control->position();
+  return true;
+}
+
+void ProcessSet::handle(Define& entry) {
+  const std::lock_guard lock(mutex_);
+  // A log entry is trusted no further than its numbers go.
+  if (entry.plan.index > (1u << 24)) return;
+  if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
+  Plan& plan = plans_[entry.plan.index];
+  if (plan.known && plan.name != entry.name) {
+    if (const auto old = names_.find(plan.name); old != names_.end()) {
+      old->second.plan = -1;
+      if (!old->second.inFlight) names_.erase(old);
+    }
+  }
+  plan.known = true;
+  plan.generation = entry.plan.generation;
+  plan.meta = std::move(entry.meta);
+  plan.name = std::move(entry.name);
+  names_[plan.name].plan = entry.plan.index;
+}
+
+void ProcessSet::handle(Batch& entry, TimePoint now) {
+  std::vector<Execution::Part> parts;
+  const bool joinedHere =
+      std::find(entry.joined.begin(), entry.joined.end(), parts_.me) != entry.joined.end();
+  bool consistent = true;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& id : entry.plans) {
+      if (id.index >= plans_.size() || plans_[id.index].generation != id.generation) {
+        consistent = false;
+        break;
+      }
+      const Plan& plan = plans_[id.index];
+      const auto found = names_.find(plan.name);
+      Execution::Part part{nullptr, plan.meta};
+      if (!joinedHere && found != names_.end()) part.entry = found->second.inFlight;
+      if (!joinedHere && (!part.entry || !agree(part.entry->request.meta, plan.meta))) {
+        consistent = false;
+        break;
+      }
+      parts.push_back(std::move(part));
+    }
+  }
+  if (!consistent) return corrupt("the log names an operation that this rank has not submitted");
+  runningSince_ = now;
+  runningPosition_ = parts_.control->position();
+  running_ = std::make_unique<Execution>(*parts_.communicator, std::move(parts),
+                                         static_cast<int>(entry.joined.size()));
+}
+
+void ProcessSet::handle(Refuse& entry) {
+  EntryPtr refused;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = names_.find(entry.name); found != names_.end()) found->second.plan = -1;
+    refused = takeInFlight(entry.name);
+  }
+  if (refused) complete(refused, fault(Code::kMismatch, entry.text, entry.culprit));
+}
+
+void ProcessSet::handle(Joined& entry) {
+  EntryPtr join;
+  {
+    const std::lock_guard lock(mutex_);
+    join = std::move(join_);
+    join_ = nullptr;
+  }
+  if (!join) return corrupt("the log says that everyone has joined, but this rank has not");
+  const bool known = entry.last >= 0 && entry.last < size();
+  join->outcome.lastJoined = known ? parts_.ranks[static_cast<std::size_t>(entry.last)] : -1;
+  complete(join, {});
+}
+
+void ProcessSet::handle(Resend& entry) {
+  if (entry.member != parts_.me) return;
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, known] : names_) {
+    if (!known.inFlight || known.repeated != entry.plan) continue;
+    known.repeated.reset();
+    announce(known.inFlight);
+    return;
+  }
+}
+
+void ProcessSet::handle(Withdrawn& entry) {
+  if (entry.member != parts_.me) return;
+  EntryPtr withdrawn;
+  {
+    const std::lock_guard lock(mutex_);
+    withdrawn = takeInFlight(entry.name);
+  }
+  if (withdrawn) {
+    complete(withdrawn,
+             Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
+  }
+}
+
+void ProcessSet::handle(Abort& entry) {
+  observer_.broken(fault(Code::kPeerLost, entry.text, entry.culprit));
+}
+
+EntryPtr ProcessSet::takeInFlight(const std::string& name) {
+  const auto found = names_.find(name);
+  if (found == names_.end() || !found->second.inFlight) return nullptr;
+  EntryPtr entry = std::move(found->second.inFlight);
+  found->second.inFlight = nullptr;
+  if (const auto waiting = deferred_.find(name); waiting != deferred_.end()) {
+    const EntryPtr next = std::move(waiting->second.front());
+    waiting->second.pop_front();
+    if (waiting->second.empty()) deferred_.erase(waiting);
+    publish(next);
+  } else if (found->second.plan < 0) {
+    names_.erase(found);
+  }
+  return entry;
+}
+
+bool ProcessSet::advanceExecution(TimePoint) {
+  const Progress progress = running_->progress();
+  if (progress == Progress::kPending) return false;
+  const auto execution = std::move(running_);
+  ++batchesFinished_;
+  executed_ = runningPosition_;
+  observer_.ran(*execution, runningSince_);
+  std::vector<EntryPtr> finished;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& part : execution->parts()) {
+      if (!part.entry) continue;
+      // By value: publish of a deferred one may change the map.
+      const std::string name = part.entry->request.name;
+      takeInFlight(name);
+      finished.push_back(part.entry);
+    }
+    counters_.zeroCopyBytes = shmStatistics(*parts_.communicator).zeroCopyBytes;
+  }
+  for (const auto& entry : finished) complete(entry, execution->status());
+  // A failed engine stays failed, and the others wait for this rank in vain.
+  if (progress == Progress::kFailed) observer_.broken(execution->status());
+  return true;
+}
+
+void ProcessSet::startPointToPoint(const EntryPtr& entry) {
+  const Request& request = entry->request;
+  const auto bytes = static_cast<std::size_t>(request.meta.bytes());
+  PointToPoint started{entry, nullptr, std::make_unique<Received>()};
+  if (request.meta.kind == Kind::kSend) {
+    started.operation =
+        parts_.communicator->send(request.input, bytes, request.meta.root, request.tag);
+  } else {
+    started.operation = parts_.communicator->receive(request.output, bytes, request.meta.root,
+                                                     request.tag, started.received.get());
+  }
+  pointToPoint_.push_back(std::move(started));
+}
+
+bool ProcessSet::advancePointToPoint() {
+  bool moved = false;
+  std::deque<EntryPtr> fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    fresh.swap(newPointToPoint_);
+  }
+  for (const auto& entry : fresh) {
+    startPointToPoint(entry);
+    moved = true;
+  }
+  for (std::size_t i = 0; i < pointToPoint_.size();) {
+    auto& each = pointToPoint_[i];
+    const Progress progress = each.operation->progress();
+    if (progress == Progress::kPending) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    auto& outcome = each.entry->outcome;
+    outcome.shape = each.entry->request.meta.shape;
+    if (each.entry->request.meta.kind == Kind::kReceive) {
+      outcome.data = each.entry->request.output;
+      outcome.bytes = each.received->bytes;
+      const int source = each.received->source;
+      if (source >= 0 && source < size()) {
+        outcome.source = parts_.ranks[static_cast<std::size_t>(source)];
+      }
+    }
+    const EntryPtr entry = each.entry;
+    const Status status = each.operation->status();
+    pointToPoint_.erase(pointToPoint_.begin() + static_cast<std::ptrdiff_t>(i));
+    complete(entry, status);
+  }
+  return moved;
+}
+
+bool ProcessSet::checkLeavers() {
+  for (int member = 0; member < size(); ++member) {
+    if (member == parts_.me) continue;
+    const auto left = parts_.control->leftAt(member);
+    // What it has executed, this rank may still have to; what lies beyond can never run.
+    if (!left || (running_ ? *left >= runningPosition_ : parts_.control->position() < *left))
+      continue;
+    if (!anythingInFlight()) return false;
+    failAll(fault(Code::kPeerLost, rankName(member) + " has left the job while it was needed here",
+                  member));
+    return true;
+  }
+  return false;
+}
+
+void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfter) {
+  if (now - lastStallCheck_ < std::chrono::milliseconds(200)) return;
+  lastStallCheck_ = now;
+  const auto list = [&](const std::vector<int>& members) {
+    std::string text;
+    for (std::size_t i = 0; i < members.size() && i < 16; ++i) {
+      if (i > 0) text += ", ";
+      text += std::to_string(parts_.ranks[static_cast<std::size_t>(members[i])]);
+    }
+    return members.size() > 16 ? text + ", …" : text;
+  };
+  if (!parts_.sequencer) {
+    if (endAfter <= Duration::zero()) return;
+    // The sequencer ends stalled jobs; if it is itself what hangs, nobody else will.
+    const auto limit = endAfter + std::chrono::seconds(2);
+    std::string stuck;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [name, known] : names_) {
+        if (known.inFlight && now - known.inFlight->submitted > limit) stuck = name;
+      }
+    }
+    if (!stuck.empty()) {
+      observer_.broken(fault(Code::kTimeout,
+                             "'" + stuck +
+                                 "' has been waiting for longer than the stall limit and " +
+                                 rankName(0) + ", which orders the operations, does not answer",
+                             0));
+    }
+    return;
+  }
+  if (endAfter > Duration::zero()) {
+    for (const auto& stall : parts_.sequencer->stalls(now, endAfter)) {
+      if (stall.missing.empty()) continue;
+      unappended_.push_back(encode(
+          LogEntry(Abort{"'" + stall.name + "' was submitted by rank(s) " + list(stall.present) +
+                             " but not by rank(s) " + list(stall.missing) +
+                             " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
+                         stall.missing.front()})));
+      while (!unappended_.empty() && parts_.control->append(unappended_.front()))
+        unappended_.pop_front();
+      return;
+    }
+  }
+  if (warnAfter <= Duration::zero()) return;
+  for (const auto& stall : parts_.sequencer->stalls(now, warnAfter)) {
+    auto& last = stallWarnings_[stall.name];
+    if (last != TimePoint() && now - last < warnAfter) continue;
+    last = now;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stall.age).count();
+    logWarning("'" + stall.name + "' has been ready on rank(s) " + list(stall.present) + " for " +
+               std::to_string(seconds) + " s and is still missing from rank(s) " +
+               list(stall.missing));
+  }
+  if (stallWarnings_.size() > 10'000) stallWarnings_.clear();
+}
+
+void ProcessSet::failAll(const Status& status) {
+  std::vector<EntryPtr> failed;
+  for (auto& each : pointToPoint_) failed.push_back(each.entry);
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_.ok()) over_ = status;
+    failed.insert(failed.end(), newPointToPoint_.begin(), newPointToPoint_.end());
+    newPointToPoint_.clear();
+    for (auto& [name, known] : names_) {
+      if (known.inFlight) failed.push_back(std::move(known.inFlight));
+      known.inFlight = nullptr;
+    }
+    for (auto& [name, waiting] : deferred_)
+      failed.insert(failed.end(), waiting.begin(), waiting.end());
+    deferred_.clear();
+    if (join_) failed.push_back(std::move(join_));
+    join_ = nullptr;
+    outbox_.clear();
+  }
+  // The engine's operations end before anyone is told that their buffers are free.
+  running_.reset();
+  pointToPoint_.clear();
+  for (const auto& entry : failed) complete(entry, status);
+}
+
+void ProcessSet::leave() { parts_.control->leave(executed_); }
+
+void ProcessSet::complete(const EntryPtr& entry, Status status) {
+  if (!status.ok() && status.tensor().empty()) status.withTensor(entry->request.name);
+  entry->outcome.status = std::move(status);
+  {
+    const std::lock_guard lock(mutex_);
+    --inFlight_;
+  }
+  observer_.completed(entry);
+}
+
+void ProcessSet::corrupt(std::string what) {
+  observer_.broken(Status::internal("control channel of process set " + std::to_string(parts_.id) +
+                                    ": " + what));
+}
+
+std::string ProcessSet::rankName(int member) const {
+  return "rank " + std::to_string(parts_.ranks[static_cast<std::size_t>(member)]) + " on " +
+         parts_.hosts[static_cast<std::size_t>(member)];
+}
+
+Status ProcessSet::fault(Code code, std::string text, int member) const {
+  Status status(code, std::move(text));
+  if (member >= 0 && member < size()) {
+    status.withRank(parts_.ranks[static_cast<std::size_t>(member)],
+                    parts_.hosts[static_cast<std::size_t>(member)]);
+  }
+  return status;
+}
+
+}  // namespace farandole

@@ -1,0 +1,162 @@
+// ProcessSet: one set of ranks: its control channel, its engine, its plans, and what is in flight.
+//
+// Threads. submit and cancel may be called by any thread (mutex_); step and everything below it by
+// the driver only. Several sets never wait for each other: each step does what can be done now and
+// returns.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "collective/communicator.h"
+#include "conductor/entry.h"
+#include "conductor/execution.h"
+#include "control/control_channel.h"
+#include "control/sequencer.h"
+
+namespace farandole {
+
+// What a set tells the conductor. Called by the driver, without the set's lock held.
+class SetObserver {
+ public:
+  virtual ~SetObserver() = default;
+  // The entry's outcome is final.
+  virtual void completed(const EntryPtr& entry) = 0;
+  virtual void ran(const Execution& execution, TimePoint started) = 0;
+  // The job cannot go on.
+  virtual void broken(Status status) = 0;
+};
+
+class ProcessSet {
+ public:
+  struct Parts {
+    std::int32_t id = 0;
+    std::vector<std::int32_t> ranks;  // global, in the order of the set
+    int me = 0;                       // index of this rank
+    std::vector<std::string> hosts;   // of the members
+    std::unique_ptr<ControlChannel> control;
+    std::unique_ptr<Communicator> communicator;
+    std::unique_ptr<Sequencer> sequencer;  // on member 0 only
+    // True if that memory lies in this rank's arena; any thread.
+    std::function<bool(const void*, std::size_t)> isShared;
+  };
+  ProcessSet(Parts parts, SetObserver& observer);
+
+  std::int32_t id() const { return parts_.id; }
+  const std::vector<std::int32_t>& ranks() const { return parts_.ranks; }
+  int me() const { return parts_.me; }
+  int size() const { return static_cast<int>(parts_.ranks.size()); }
+  ControlChannel& control() { return *parts_.control; }
+  Communicator& communicator() { return *parts_.communicator; }
+
+  // All or nothing; kDuplicateName names the first offender.
+  Status submit(const std::vector<EntryPtr>& entries);
+  // Asks for the entry to be withdrawn; it ends as kCancelled unless it runs first.
+  void cancel(const EntryPtr& entry);
+  bool anythingInFlight() const;
+
+  // Does what can be done now. True if something moved.
+  bool step(TimePoint now);
+  // When step has work again although nothing comes from outside.
+  std::optional<TimePoint> due() const;
+  // Warns about, or ends, what some ranks have not submitted. ends = 0: never.
+  void checkStalls(TimePoint now, Duration warnAfter, Duration endAfter);
+  // Ends everything in flight, and every later submission, with that status.
+  void failAll(const Status& status);
+  // Says to the others that this rank does no more.
+  void leave();
+
+  struct Counters {
+    std::uint64_t planHits = 0;
+    std::uint64_t planMisses = 0;
+    std::uint64_t zeroCopyBytes = 0;
+  };
+  Counters counters() const;
+
+ private:
+  struct Name {
+    EntryPtr inFlight;
+    std::int64_t plan = -1;          // index, or -1: must be announced
+    std::optional<PlanId> repeated;  // what the submission in flight named, if it was a Repeat
+  };
+  struct Plan {
+    std::uint32_t generation = 0;
+    std::string name;
+    Meta meta;
+    bool known = false;
+  };
+  struct PointToPoint {
+    EntryPtr entry;
+    OperationPtr operation;
+    std::unique_ptr<Received> received;
+  };
+
+  // Under mutex_.
+  void publish(const EntryPtr& entry);
+  void announce(const EntryPtr& entry);
+  void send(std::vector<std::byte> record);
+  void flushOutbox();
+  std::string nameByCallOrder(Kind kind);
+  bool inSharedMemory(const Request& request) const;
+  EntryPtr takeInFlight(const std::string& name);
+
+  // The driver's.
+  bool sequence(TimePoint now);
+  bool readLog(TimePoint now);
+  bool advanceExecution(TimePoint now);
+  bool advancePointToPoint();
+  void startPointToPoint(const EntryPtr& entry);
+  bool checkLeavers();
+  void handle(Define& entry);
+  void handle(Batch& entry, TimePoint now);
+  void handle(Refuse& entry);
+  void handle(Joined& entry);
+  void handle(Resend& entry);
+  void handle(Withdrawn& entry);
+  void handle(Abort& entry);
+  void complete(const EntryPtr& entry, Status status);
+  void corrupt(std::string what);
+  std::string rankName(int member) const;
+  Status fault(Code code, std::string text, int member) const;
+
+  Parts parts_;
+  SetObserver& observer_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::unordered_map<std::string, Name> names_;
+  std::vector<Plan> plans_;
+  std::deque<std::vector<std::byte>> outbox_;  // submissions that found the ring full
+  std::unordered_map<std::string, std::deque<EntryPtr>>
+      deferred_;  // unnamed, their name still in flight
+  std::deque<EntryPtr> newPointToPoint_;
+  EntryPtr join_;
+  std::uint64_t callOrder_[kKindCount] = {};
+  std::size_t inFlight_ = 0;
+  Status over_;  // not ok: nothing can run in this set any more, and why
+  Counters counters_;
+
+  // The driver's alone.
+  std::unique_ptr<Execution> running_;
+  TimePoint runningSince_;
+  std::uint64_t runningPosition_ = 0;  // of the log, behind the batch that runs
+  std::uint64_t executed_ = 0;         // of the log: everything before it is done
+  std::vector<PointToPoint> pointToPoint_;
+  std::deque<std::vector<std::byte>> unappended_;  // log entries that found the log full
+  std::vector<LogEntry> decided_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t batchesDecided_ = 0;
+  std::uint64_t batchesFinished_ = 0;
+  TimePoint lastStallCheck_;
+  std::unordered_map<std::string, TimePoint> stallWarnings_;
+};
+
+}  // namespace farandole

@@ -1,0 +1,137 @@
+#include "conductor/watch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace farandole {
+namespace {
+
+constexpr int kTickMs = 500;
+// The agent reaps its children at once; its account is usually there before the pidfd is looked at.
+constexpr int kAccountTries = 15;
+constexpr int kAccountMs = 20;
+
+// The state letter of /proc/PID/stat; '?' if it cannot be read.
+char processState(pid_t pid) {
+  const UniqueFd file(
+      ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return '?';
+  char text[512];
+  const auto got = ::read(file.get(), text, sizeof text);
+  if (got <= 0) return '?';
+  // "pid (name) S …": the name may contain anything, so look for its last parenthesis.
+  const std::string_view view(text, static_cast<std::size_t>(got));
+  const auto end = view.rfind(')');
+  return end == std::string_view::npos || end + 2 >= view.size() ? '?' : view[end + 2];
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, Conductor& conductor,
+                                            std::vector<Peer> peers) {
+  std::unique_ptr<Watch> watch(new Watch(neighbourhood, conductor, std::move(peers)));
+  watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!watch->wake_) return Status::fromErrno("eventfd", errno);
+  watch->thread_ = startThread("fd-watch", [raw = watch.get()] { raw->run(); });
+  return watch;
+}
+
+Watch::Watch(Neighbourhood& neighbourhood, Conductor& conductor, std::vector<Peer> peers)
+    : neighbourhood_(neighbourhood), conductor_(conductor), peers_(std::move(peers)) {}
+
+void Watch::stop() {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+bool Watch::stopRequested(int milliseconds) {
+  pollfd entry{wake_.get(), POLLIN, 0};
+  return ::poll(&entry, 1, milliseconds) > 0;
+}
+
+void Watch::rankEnded(const RankEnd& end) {
+  {
+    const std::lock_guard lock(mutex_);
+    accounts_.insert_or_assign(end.rank, end);
+  }
+  // Local ranks are judged by their pidfd: it knows about leaving in good order.
+  if (end.rank < 0) {
+    conductor_.fail(Status(Code::kPeerLost, end.lastLines.empty() ? describe(end) : end.lastLines));
+  }
+}
+
+void Watch::run() {
+  std::vector<pollfd> polled;
+  for (;;) {
+    polled.assign(1, {wake_.get(), POLLIN, 0});
+    for (const auto& peer : peers_)
+      polled.push_back({neighbourhood_.pidfd(peer.localRank), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), kTickMs) < 0 && errno != EINTR) return;
+    if (polled[0].revents != 0) return;
+    std::vector<Peer> ended;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      if (polled[i + 1].revents != 0) ended.push_back(peers_[i]);
+    }
+    for (const auto& peer : ended) {
+      std::erase_if(peers_, [&](const Peer& each) { return each.localRank == peer.localRank; });
+      peerEnded(peer);
+    }
+    lookForStopped();
+  }
+}
+
+void Watch::peerEnded(const Peer& peer) {
+  const auto& mark = neighbourhood_.header().leaves[peer.localRank].left;
+  if (mark.load(std::memory_order_acquire) != 0) return;
+  if (neighbourhood_.failed()) return;
+  Status status(Code::kPeerLost, accountOf(peer));
+  conductor_.fail(status.withRank(peer.rank, peer.host));
+}
+
+std::string Watch::accountOf(const Peer& peer) {
+  for (int i = 0; i < kAccountTries; ++i) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = accounts_.find(peer.rank); found != accounts_.end()) {
+        const RankEnd& end = found->second;
+        return describe(end) + (end.lastLines.empty() ? "" : "; its last lines:\n" + end.lastLines);
+      }
+    }
+    if (stopRequested(kAccountMs)) break;
+  }
+  return "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
+         std::to_string(peer.pid) + ") has ended without shutting down";
+}
+
+void Watch::lookForStopped() {
+  const int me = neighbourhood_.rank();
+  for (const auto& peer : peers_) {
+    // One reporter for each: local rank 0, and for it local rank 1.
+    if (me != (peer.localRank == 0 ? 1 : 0)) continue;
+    const char state = processState(peer.pid);
+    const bool stopped = state == 'T' || state == 't';
+    bool& reported = stopped_[peer.localRank];
+    if (stopped == reported) continue;
+    reported = stopped;
+    const std::string who = "rank " + std::to_string(peer.rank) + " on " + peer.host +
+                            " (process " + std::to_string(peer.pid) + ")";
+    if (stopped) {
+      logWarning(who + " is stopped" + (state == 't' ? " by a debugger" : "") +
+                 "; the others wait for it. To continue it: kill -CONT " +
+                 std::to_string(peer.pid));
+    } else {
+      logWarning(who + " runs again");
+    }
+  }
+}
+
+}  // namespace farandole

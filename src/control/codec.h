@@ -1,0 +1,91 @@
+// Writer and Reader: the byte form of control messages. Little machinery on purpose: fixed-width
+// numbers in the machine's own order (both ends run on one kind of processor), texts and lists with
+// a length in front.
+//
+// Reader never reads past its end: every read is checked, a bad one makes ok() false for good and
+// yields zeros. So a decoder reads everything and asks once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace farandole {
+
+class Writer {
+ public:
+  template <typename T>
+  void number(T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    const auto at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  void text(std::string_view value) {
+    number(static_cast<std::uint32_t>(value.size()));
+    const auto at = bytes_.size();
+    bytes_.resize(at + value.size());
+    if (!value.empty()) std::memcpy(bytes_.data() + at, value.data(), value.size());
+  }
+  void numbers(std::span<const std::int64_t> values) {
+    number(static_cast<std::uint32_t>(values.size()));
+    for (const auto value : values) number(value);
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <typename T>
+  T number() {
+    static_assert(std::is_arithmetic_v<T>);
+    T value{};
+    if (!take(sizeof value)) return value;
+    std::memcpy(&value, rest_.data() - sizeof value, sizeof value);
+    return value;
+  }
+  std::string text(std::size_t limit) {
+    const auto size = number<std::uint32_t>();
+    if (size > limit || !take(size)) return fail(), std::string();
+    return {reinterpret_cast<const char*>(rest_.data() - size), size};
+  }
+  std::vector<std::int64_t> numbers(std::size_t limit) {
+    const auto size = number<std::uint32_t>();
+    std::vector<std::int64_t> values;
+    if (size > limit || size * sizeof(std::int64_t) > rest_.size()) return fail(), values;
+    values.resize(size);
+    for (auto& value : values) value = number<std::int64_t>();
+    return values;
+  }
+
+  bool ok() const { return ok_; }
+  // All read, nothing left over.
+  bool finished() const { return ok_ && rest_.empty(); }
+
+ private:
+  bool take(std::size_t bytes) {
+    if (!ok_ || bytes > rest_.size()) return fail();
+    rest_ = rest_.subspan(bytes);
+    return true;
+  }
+  bool fail() {
+    ok_ = false;
+    return false;
+  }
+
+  std::span<const std::byte> rest_;
+  bool ok_ = true;
+};
+
+}  // namespace farandole

@@ -1,0 +1,90 @@
+// The messages of the control channel: what members tell the sequencer, and what the log tells
+// everyone.
+//
+// Submissions (member → sequencer):
+//   Announce  first time, or something changed: the name and its whole Meta
+//   Repeat    the same as last time: plan and generation
+//   Join      no more data here
+//   Withdraw  a submission is taken back
+// Log entries (sequencer → all members, executed in order by everyone):
+//   Define    from now on `plan` stands for this name and meta
+//   Batch     run these plans as one engine operation; members listed as joined bring neutral
+//   elements Refuse    the submission of this name fails everywhere with this text Joined everyone
+//   has joined Resend    this member's Repeat named a forgotten plan: announce it again Withdrawn
+//   this member's submission of that name is out Abort     the epoch is over for everyone
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "control/meta.h"
+
+namespace farandole {
+
+struct PlanId {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  friend bool operator==(const PlanId&, const PlanId&) = default;
+};
+
+struct Announce {
+  std::string name;
+  Meta meta;
+  bool shared = false;  // the buffers lie in shared memory now
+};
+struct Repeat {
+  PlanId plan;
+  bool shared = false;
+};
+struct Join {};
+struct Withdraw {
+  std::string name;
+};
+using Submission = std::variant<Announce, Repeat, Join, Withdraw>;
+
+struct Define {
+  PlanId plan;
+  std::string name;
+  Meta meta;
+};
+struct Batch {
+  std::vector<PlanId> plans;
+  std::vector<std::int64_t> joined;  // member indices
+};
+struct Refuse {
+  std::string name;
+  std::string text;
+  std::int32_t culprit = -1;  // member index
+};
+struct Joined {
+  std::int32_t last = -1;  // member index
+};
+struct Resend {
+  std::int32_t member = -1;
+  PlanId plan;
+};
+struct Withdrawn {
+  std::int32_t member = -1;
+  std::string name;
+};
+struct Abort {
+  std::string text;
+  std::int32_t culprit = -1;
+};
+using LogEntry = std::variant<Define, Batch, Refuse, Joined, Resend, Withdrawn, Abort>;
+
+inline constexpr std::size_t kMaxBatchPlans = 1024;
+inline constexpr std::size_t kMaxTextBytes = 16384;
+
+std::vector<std::byte> encode(const Submission& submission);
+std::vector<std::byte> encode(const LogEntry& entry);
+// nullopt for anything that is not exactly one well-formed message.
+std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes);
+std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes);
+
+}  // namespace farandole

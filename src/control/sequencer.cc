@@ -1,0 +1,352 @@
+#include "control/sequencer.h"
+
+#include <algorithm>
+
+namespace farandole {
+
+Sequencer::Sequencer(Options options)
+    : options_(std::move(options)), joined_(options_.memberNames.size(), false) {}
+
+Status Sequencer::submit(int member, Submission submission, TimePoint now) {
+  now_ = now;
+  struct Visitor {
+    Sequencer& self;
+    int member;
+    TimePoint now;
+
+    Status operator()(Announce& m) {
+      Plan& plan = self.planFor(m.name);
+      if (plan.arrivals[static_cast<std::size_t>(member)] == Arrival::kAbsent ||
+          plan.arrivals[static_cast<std::size_t>(member)] == Arrival::kWithdrawn) {
+        plan.announced.insert_or_assign(member, std::move(m.meta));
+      }
+      return self.arrive(plan, member, Arrival::kAnnounced, m.shared, now);
+    }
+    Status operator()(Repeat& m) {
+      if (m.plan.index >= self.plans_.size()) {
+        return Status::internal("a submission names plan " + std::to_string(m.plan.index) +
+                                ", which never existed");
+      }
+      Plan& plan = self.plans_[m.plan.index];
+      if (plan.id != m.plan || !plan.defined) {
+        self.out_.emplace_back(Resend{member, m.plan});
+        return {};
+      }
+      return self.arrive(plan, member, Arrival::kRepeated, m.shared, now);
+    }
+    Status operator()(Join&) {
+      if (self.joined_[static_cast<std::size_t>(member)]) {
+        return Status::internal(self.options_.memberNames[static_cast<std::size_t>(member)] +
+                                " joined twice");
+      }
+      self.joined_[static_cast<std::size_t>(member)] = true;
+      self.lastJoined_ = member;
+      ++self.joinedCount_;
+      for (auto& plan : self.plans_) self.completeIfAllAreHere(plan);
+      if (self.joinedCount_ == self.members()) {
+        self.joined_.assign(self.joined_.size(), false);
+        self.joinedCount_ = 0;
+        // Behind the batches of what was still ready.
+        self.batchReadyPlans(self.out_);
+        self.out_.emplace_back(Joined{self.lastJoined_});
+      }
+      return {};
+    }
+    Status operator()(Withdraw& m) {
+      const auto found = self.byName_.find(m.name);
+      if (found == self.byName_.end()) return {};
+      Plan& plan = self.plans_[found->second];
+      auto& arrival = plan.arrivals[static_cast<std::size_t>(member)];
+      // Too late once it is ready: a batch with it is on its way, and the member will see that
+      // instead.
+      if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
+      arrival = Arrival::kWithdrawn;
+      plan.announced.erase(member);
+      self.out_.emplace_back(Withdrawn{member, m.name});
+      return {};
+    }
+  };
+  return std::visit(Visitor{*this, member, now}, submission);
+}
+
+Status Sequencer::arrive(Plan& plan, int member, Arrival arrival, bool shared, TimePoint now) {
+  auto& mine = plan.arrivals[static_cast<std::size_t>(member)];
+  if (mine == Arrival::kAnnounced || mine == Arrival::kRepeated || plan.ready) {
+    return Status::internal(options_.memberNames[static_cast<std::size_t>(member)] +
+                            " submitted '" + plan.name + "' twice");
+  }
+  if (plan.present == 0) plan.first = now;
+  if (mine == Arrival::kAbsent) ++plan.present;
+  if (shared) ++plan.shared;
+  mine = arrival;
+  completeIfAllAreHere(plan);
+  return {};
+}
+
+void Sequencer::completeIfAllAreHere(Plan& plan) {
+  if (plan.present == 0 || plan.ready || plan.present < members() - joinedCount_) return;
+  for (int i = 0; i < members(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (plan.arrivals[at] == Arrival::kAbsent && !joined_[at]) return;
+  }
+  complete(plan);
+}
+
+void Sequencer::complete(Plan& plan) {
+  plan.lastUse = ++uses_;
+  if (auto refusal = disagreement(plan)) return refuse(plan, std::move(*refusal));
+  if (!plan.announced.empty()) {
+    // The root's shape is the one that counts in a scatter; elsewhere they agree where they must.
+    const Meta& first = plan.announced.begin()->second;
+    const auto root = plan.announced.find(first.root);
+    const bool ofRoot = first.kind == Kind::kScatter && root != plan.announced.end();
+    if (first.kind != Kind::kScatter || ofRoot) plan.meta = ofRoot ? root->second : first;
+  }
+  if (auto refusal = objectionToJoined(plan)) return refuse(plan, std::move(*refusal));
+  if (!plan.defined || !plan.announced.empty()) {
+    plan.defined = true;
+    out_.emplace_back(Define{plan.id, plan.name, plan.meta});
+  }
+  if (plan.meta.group == 0) return makeReady(plan);
+
+  // A group leaves together, or not at all.
+  const auto group = plan.meta.group;
+  if (auto failed = failedGroups_.find(group); failed != failedGroups_.end()) {
+    Refuse refusal{plan.name, failed->second.because, failed->second.culprit};
+    if (--failed->second.remaining <= 0) failedGroups_.erase(failed);
+    out_.emplace_back(std::move(refusal));
+    return erase(plan);
+  }
+  plan.ready = true;  // complete: nothing more can arrive for it
+  auto& waiting = groups_[group];
+  waiting.push_back(plan.id.index);
+  if (static_cast<int>(waiting.size()) < plan.meta.groupSize) return;
+  const auto all = std::move(waiting);
+  groups_.erase(group);
+  for (const auto index : all) makeReady(plans_[index]);
+}
+
+void Sequencer::makeReady(Plan& plan) {
+  if (ready_.empty()) readySince_ = now_;
+  plan.ready = true;
+  ready_.push_back(plan.id.index);
+  readyBytes_ += plan.meta.bytes();
+}
+
+std::optional<Refuse> Sequencer::disagreement(const Plan& plan) const {
+  for (int i = 0; i < members(); ++i) {
+    if (plan.arrivals[static_cast<std::size_t>(i)] == Arrival::kWithdrawn) {
+      return Refuse{plan.name,
+                    "'" + plan.name + "' was cancelled by " +
+                        options_.memberNames[static_cast<std::size_t>(i)],
+                    i};
+    }
+  }
+  if (plan.announced.empty()) return std::nullopt;
+
+  const auto metaOf = [&](int member) -> const Meta& {
+    const auto found = plan.announced.find(member);
+    return found != plan.announced.end() ? found->second : plan.meta;
+  };
+  // Sides: members that agree with each other. The larger side is taken to be right, the earlier
+  // one of two equals.
+  std::vector<std::vector<int>> sides;
+  for (const int member : membersWhere(plan, true)) {
+    const auto side = std::find_if(sides.begin(), sides.end(), [&](const auto& other) {
+      return agree(metaOf(other.front()), metaOf(member));
+    });
+    if (side == sides.end()) {
+      sides.push_back({member});
+    } else {
+      side->push_back(member);
+    }
+  }
+  if (sides.size() <= 1) return std::nullopt;
+  std::stable_sort(sides.begin(), sides.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::string text = "ranks disagree about '" + plan.name + "'";
+  for (std::size_t i = 1; i < sides.size(); ++i) {
+    text += "; " + difference(metaOf(sides[0].front()), listMembers(sides[0]),
+                              metaOf(sides[i].front()), listMembers(sides[i]));
+  }
+  if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
+  return Refuse{plan.name, std::move(text), sides[1].front()};
+}
+
+std::optional<Refuse> Sequencer::objectionToJoined(const Plan& plan) const {
+  if (joinedCount_ == 0) return std::nullopt;
+  const auto absent = membersWhere(plan, false);
+  if (absent.empty()) return std::nullopt;
+  switch (plan.meta.kind) {
+    case Kind::kAllreduce:
+    case Kind::kAllgather:
+    case Kind::kBarrier: return std::nullopt;
+    case Kind::kBroadcast:
+      if (std::find(absent.begin(), absent.end(), plan.meta.root) == absent.end())
+        return std::nullopt;
+      break;
+    default: break;
+  }
+  return Refuse{plan.name,
+                "'" + plan.name + "' (" + std::string(name(plan.meta.kind)) + ") needs " +
+                    listMembers(absent) + ", which has joined: it has no more data",
+                absent.front()};
+}
+
+void Sequencer::refuse(Plan& plan, Refuse refusal) {
+  // Whoever announced a group wanted it whole: what is complete of it fails now, the rest as it
+  // completes.
+  for (const auto& [member, meta] : plan.announced) {
+    if (meta.group != 0) plan.meta.group = meta.group, plan.meta.groupSize = meta.groupSize;
+  }
+  const auto group = plan.meta.group;
+  if (group != 0) {
+    FailedGroup failed{plan.meta.groupSize - 1, refusal.text, refusal.culprit};
+    if (const auto waiting = groups_.find(group); waiting != groups_.end()) {
+      for (const auto index : waiting->second) {
+        Plan& other = plans_[index];
+        out_.emplace_back(Refuse{other.name, refusal.text, refusal.culprit});
+        --failed.remaining;
+        erase(other);
+      }
+      groups_.erase(waiting);
+    }
+    const auto already = failedGroups_.find(group);
+    if (already != failedGroups_.end()) {
+      if (--already->second.remaining <= 0) failedGroups_.erase(already);
+    } else if (failed.remaining > 0) {
+      failedGroups_.emplace(group, std::move(failed));
+    }
+  }
+  out_.emplace_back(std::move(refusal));
+  erase(plan);
+}
+
+void Sequencer::resetArrivals(Plan& plan) {
+  plan.arrivals.assign(static_cast<std::size_t>(members()), Arrival::kAbsent);
+  plan.announced.clear();
+  plan.present = 0;
+  plan.shared = 0;
+  plan.ready = false;
+}
+
+void Sequencer::erase(Plan& plan) {
+  byName_.erase(plan.name);
+  resetArrivals(plan);
+  plan.defined = false;
+  plan.name.clear();
+  ++plan.id.generation;
+  freeSlots_.push_back(plan.id.index);
+}
+
+Sequencer::Plan& Sequencer::planFor(const std::string& name) {
+  if (const auto found = byName_.find(name); found != byName_.end()) return plans_[found->second];
+  if (freeSlots_.empty() && plans_.size() >= options_.planCapacity) {
+    if (Plan* old = leastRecentlyUsed()) erase(*old);
+  }
+  if (freeSlots_.empty()) {
+    Plan plan;
+    plan.id.index = static_cast<std::uint32_t>(plans_.size());
+    plan.id.generation = 1;
+    plans_.push_back(std::move(plan));
+    freeSlots_.push_back(plans_.back().id.index);
+  }
+  Plan& plan = plans_[freeSlots_.back()];
+  freeSlots_.pop_back();
+  plan.name = name;
+  plan.meta = Meta();
+  resetArrivals(plan);
+  byName_.emplace(name, plan.id.index);
+  return plan;
+}
+
+Sequencer::Plan* Sequencer::leastRecentlyUsed() {
+  Plan* oldest = nullptr;
+  for (auto& plan : plans_) {
+    if (plan.present > 0 || plan.ready || plan.name.empty()) continue;
+    if (oldest == nullptr || plan.lastUse < oldest->lastUse) oldest = &plan;
+  }
+  return oldest;
+}
+
+std::vector<int> Sequencer::membersWhere(const Plan& plan, bool present) const {
+  std::vector<int> indices;
+  for (int i = 0; i < members(); ++i) {
+    if ((plan.arrivals[static_cast<std::size_t>(i)] != Arrival::kAbsent) == present)
+      indices.push_back(i);
+  }
+  return indices;
+}
+
+std::string Sequencer::listMembers(const std::vector<int>& indices) const {
+  std::string text;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (i == 8) return text + " and " + std::to_string(indices.size() - i) + " more";
+    if (i > 0) text += ", ";
+    text += options_.memberNames[static_cast<std::size_t>(indices[i])];
+  }
+  return text;
+}
+
+void Sequencer::decide(const Situation& situation, std::vector<LogEntry>& entries) {
+  now_ = situation.now;
+  std::move(out_.begin(), out_.end(), std::back_inserter(entries));
+  out_.clear();
+  if (ready_.empty()) return;
+  const bool enough = readyBytes_ >= (situation.idle ? options_.eagerBytes : options_.fusionBytes);
+  const bool waitedFor = situation.idle && situation.someoneWaits;
+  const bool lateEnough = situation.idle && situation.now >= readySince_ + options_.batchDelay;
+  if (enough || waitedFor || lateEnough) batchReadyPlans(entries);
+}
+
+std::optional<TimePoint> Sequencer::due() const {
+  if (ready_.empty()) return std::nullopt;
+  return readySince_ + options_.batchDelay;
+}
+
+void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
+  struct Open {
+    Batch batch;
+    const Meta* meta;
+    bool shared;
+    std::int64_t bytes;
+  };
+  std::vector<Open> open;
+  for (const auto index : ready_) {
+    Plan& plan = plans_[index];
+    const bool shared = plan.shared == members();
+    const std::int64_t bytes = plan.meta.bytes();
+    std::vector<std::int64_t> joined;
+    for (const int member : membersWhere(plan, false)) joined.push_back(member);
+    const auto fits = std::find_if(open.begin(), open.end(), [&](const Open& other) {
+      return fusible(*other.meta, plan.meta) && other.shared == shared &&
+             other.batch.joined == joined && other.bytes + bytes <= options_.fusionBytes &&
+             other.batch.plans.size() < kMaxBatchPlans;
+    });
+    if (fits != open.end()) {
+      fits->batch.plans.push_back(plan.id);
+      fits->bytes += bytes;
+    } else {
+      open.push_back({Batch{{plan.id}, std::move(joined)}, &plan.meta, shared, bytes});
+    }
+    resetArrivals(plan);
+  }
+  ready_.clear();
+  readyBytes_ = 0;
+  for (auto& each : open) entries.emplace_back(std::move(each.batch));
+}
+
+std::vector<Sequencer::Stall> Sequencer::stalls(TimePoint now, Duration olderThan) const {
+  std::vector<Stall> found;
+  for (const auto& plan : plans_) {
+    if (plan.present == 0 || plan.ready || now - plan.first < olderThan) continue;
+    Stall stall{plan.name, {}, membersWhere(plan, true), now - plan.first};
+    for (const int member : membersWhere(plan, false)) {
+      if (!joined_[static_cast<std::size_t>(member)]) stall.missing.push_back(member);
+    }
+    found.push_back(std::move(stall));
+  }
+  return found;
+}
+
+}  // namespace farandole

@@ -1,0 +1,48 @@
+// ShmControl: the control channel among ranks of one machine: rings in shared memory, doorbells for
+// waking.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collective/shm/neighbourhood.h"
+#include "control/control_channel.h"
+
+namespace farandole {
+
+class ShmControl final : public ControlChannel {
+ public:
+  // How much shared memory a set of `members` needs.
+  static std::size_t bytesNeeded(int members);
+
+  // `area` as for makeShmCommunicator: zeroed, the same for all members, outlives this object.
+  // `members`: local ranks in the order of the set; `me`: index of this rank in it.
+  ShmControl(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me);
+
+  bool submit(std::span<const std::byte> record) override;
+  RingRead nextEntry(std::vector<std::byte>& entry) override;
+  std::uint64_t position() const override { return log_.position(); }
+  RingRead nextSubmission(int member, std::vector<std::byte>& record) override;
+  bool append(std::span<const std::byte> entry) override;
+  void setWaiting(int delta) override;
+  bool anyoneWaits() const override;
+  void leave(std::uint64_t executed) override;
+  std::optional<std::uint64_t> leftAt(int member) const override;
+
+ private:
+  struct Header;
+  struct Member;
+
+  Member& member(int index) const;
+
+  Neighbourhood& neighbourhood_;
+  const std::vector<int> members_;
+  const int me_;
+  Header* header_;
+  RingReader log_;
+  RingWriter logWriter_;                 // used by member 0
+  RingWriter submissionWriter_;          // this member's
+  std::vector<RingReader> submissions_;  // used by member 0
+};
+
+}  // namespace farandole

@@ -1,0 +1,21 @@
+// From the words a person typed to the file that is executed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace farandole {
+
+struct ResolvedCommand {
+  std::string program;
+  std::vector<std::string> arguments;  // argv, beginning with the program's name
+};
+
+// Looks command[0] up as a shell would. A Python script that cannot be executed by itself (no slash
+// in its name, or no execute permission) is run with python3, unbuffered. The error says what to
+// type instead.
+Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command);
+
+}  // namespace farandole

@@ -1,0 +1,87 @@
+// The farandole command.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "launch/run_command.h"
+#include "launch/suggest.h"
+#ifdef FARANDOLE_WITH_BENCH
+#include "bench/bench_command.h"
+#endif
+
+namespace {
+
+constexpr int kUsage = 2;
+
+// Started with closed standard descriptors, the first files we open would become stdin or stdout.
+void openStandardDescriptors() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  }
+}
+
+int complain(const std::string& who, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), text.c_str());
+  return kUsage;
+}
+
+std::vector<std::string> commandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  openStandardDescriptors();
+  CLI::App app("Farandole: one training job on many processes", "farandole");
+  app.set_version_flag("--version", std::string("farandole ") + FARANDOLE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "farandole COMMAND --help explains a command. To begin with:\n"
+      "  farandole run -np 2 python3 train.py");
+  farandole::RunCommand run(app);
+#ifdef FARANDOLE_WITH_BENCH
+  farandole::addBenchCommand(app);
+#endif
+
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) {
+    std::fputs(app.help().c_str(), stderr);
+    return kUsage;
+  }
+  const bool isRun = words[0] == "run";
+  if (isRun) {
+    auto options = run.takeCommand({words.begin() + 1, words.end()});
+    if (!options.ok()) return complain("farandole run", options.status().message());
+    words = std::move(*options);
+    words.insert(words.begin(), "run");
+  } else if (const auto names = commandNames(app);
+             words[0][0] != '-' && std::find(names.begin(), names.end(), words[0]) == names.end()) {
+    const auto guess = farandole::closest(words[0], names);
+    return complain("farandole", "there is no command '" + words[0] + "'" +
+                                     (guess ? "; did you mean 'farandole " + *guess + "'?"
+                                            : "; farandole --help lists the commands"));
+  }
+  try {
+    std::reverse(words.begin(), words.end());  // as CLI11 wants it
+    app.parse(std::move(words));
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();  // a command's own exit code
+  } catch (const CLI::ParseError& error) {
+    return complain(isRun ? "farandole run" : "farandole", error.what());
+  }
+  return isRun ? run.execute() : 0;
+}

@@ -1,0 +1,110 @@
+#include "launch/output_writer.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace farandole {
+
+struct OutputWriter::Shared {
+  explicit Shared(int fd) : wakeFd(fd) {}
+
+  const int wakeFd;
+  std::array<std::atomic<int>, 2> errors{};  // by stream
+  std::atomic<std::size_t> pending{0};       // queued or being written
+
+  std::mutex mutex;
+  std::condition_variable ready;
+  // Guarded by mutex.
+  std::deque<std::pair<Stream, std::string>> queue;
+  bool stop = false;
+};
+
+namespace {
+
+void wake(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof(one));
+}
+
+// 0, or the errno.
+int writeAll(int fd, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
+    if (n >= 0) {
+      done += static_cast<std::size_t>(n);
+    } else if (errno == EAGAIN) {
+      // Somebody made the shared description non-blocking. The reader decides how long this takes;
+      // poll reports its disappearance.
+      pollfd item{fd, POLLOUT, 0};
+      ::poll(&item, 1, 1000);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+OutputWriter::OutputWriter(int wakeFd) : shared_(std::make_shared<Shared>(wakeFd)) {}
+
+OutputWriter::~OutputWriter() {
+  std::lock_guard lock(shared_->mutex);
+  shared_->stop = true;
+  shared_->ready.notify_one();
+}
+
+void OutputWriter::push(Stream stream, std::string text) {
+  if (text.empty() || error(stream) != 0) return;
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->pending += text.size();
+    shared_->queue.emplace_back(stream, std::move(text));
+  }
+  if (started_) {
+    shared_->ready.notify_one();
+  } else {
+    started_ = true;
+    // Detached, not joined: it may hang in a write for as long as the reader likes.
+    std::thread([shared = shared_] { run(shared); }).detach();
+  }
+}
+
+std::size_t OutputWriter::pending() const { return shared_->pending; }
+
+int OutputWriter::error(Stream stream) const {
+  return shared_->errors[static_cast<std::size_t>(stream)];
+}
+
+void OutputWriter::run(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
+  while (true) {
+    // No deadline: the owner's destructor ends this wait.
+    shared->ready.wait(lock, [&] { return shared->stop || !shared->queue.empty(); });
+    if (shared->stop) return;
+    auto [stream, text] = std::move(shared->queue.front());
+    shared->queue.pop_front();
+    lock.unlock();
+    auto& known = shared->errors[static_cast<std::size_t>(stream)];
+    const int error = known != 0 ? 0 : writeAll(static_cast<int>(stream) + 1, text);
+    if (error != 0) known = error;
+    lock.lock();
+    if (shared->stop) return;
+    const std::size_t before = shared->pending.fetch_sub(text.size());
+    const std::size_t after = before - text.size();
+    // Only while the owner lives (stop is false under the mutex) does wakeFd exist.
+    if (error != 0 || after == 0 || (before > kLow && after <= kLow)) wake(shared->wakeFd);
+  }
+}
+
+}  // namespace farandole

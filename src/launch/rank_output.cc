@@ -1,0 +1,134 @@
+#include "launch/rank_output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace farandole {
+namespace {
+
+std::string makePrefix(int rank, Stream stream, const OutputFormat& format) {
+  if (!format.prefix && !format.tag) return {};
+  std::string prefix = format.tag ? "[1," : "[";
+  prefix += std::to_string(rank) + (stream == Stream::kOut ? "]<stdout>:" : "]<stderr>:");
+  if (!format.colour[static_cast<std::size_t>(stream)]) return prefix;
+  // Cyan, green, yellow, magenta, blue: legible on dark and light; red is left for errors.
+  constexpr int kColours[] = {36, 32, 33, 35, 34};
+  return "\033[" + std::to_string(kColours[rank % 5]) + "m" + prefix + "\033[0m";
+}
+
+std::string currentTime() {
+  const std::time_t now = std::time(nullptr);
+  std::tm fields{};
+  ::localtime_r(&now, &fields);
+  char text[64];
+  return std::string(text, std::strftime(text, sizeof(text), "%a %b %e %H:%M:%S %Y", &fields));
+}
+
+// Regular files: these writes do not wait for anybody. A full disk loses the copy, not the job.
+void writeCopy(UniqueFd& file, std::string_view data) {
+  while (file && !data.empty()) {
+    const ssize_t n = ::write(file.get(), data.data(), data.size());
+    if (n >= 0) {
+      data.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno != EINTR) {
+      file.reset();
+    }
+  }
+}
+
+}  // namespace
+
+RankOutput::RankOutput(int rank, const OutputFormat& format) : timestamp_(format.timestamp) {
+  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    part(stream).prefix = makePrefix(rank, stream, format);
+  }
+}
+
+void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
+  Part& to = part(stream);
+  writeCopy(to.file, data);
+  if (timestamp_) time_ = currentTime();
+  while (!data.empty()) {
+    const auto newline = data.find('\n');
+    if (newline == std::string_view::npos) break;
+    const std::string_view line = data.substr(0, newline + 1);
+    if (to.unfinished.empty()) {
+      addLine(to, line, text);
+    } else {
+      to.unfinished += line;
+      addLine(to, to.unfinished, text);
+      to.unfinished.clear();
+    }
+    data.remove_prefix(newline + 1);
+  }
+  // What can be said already although the line is not finished. A carriage return in last place may
+  // still become "\r\n", so the place before the new data is looked at again.
+  const std::size_t before = to.unfinished.size();
+  to.unfinished += data;
+  const std::string_view rest = to.unfinished;
+  const std::size_t from = before == 0 ? 0 : before - 1;
+  const std::size_t until = rest.empty() ? 0 : rest.size() - 1;
+  const void* found = from < until ? ::memrchr(rest.data() + from, '\r', until - from) : nullptr;
+  std::size_t done = 0;
+  if (found != nullptr) {
+    done = static_cast<std::size_t>(static_cast<const char*>(found) - rest.data()) + 1;
+  }
+  while (rest.size() - done > kLongestLine) done += kLongestLine;
+  if (done > 0) {
+    addLine(to, rest.substr(0, done), text);
+    to.unfinished.erase(0, done);
+  }
+}
+
+void RankOutput::finish(Stream stream, std::string& text) {
+  Part& to = part(stream);
+  if (timestamp_) time_ = currentTime();
+  if (!to.unfinished.empty()) addLine(to, to.unfinished, text);
+  to.unfinished.clear();
+  to.file.reset();
+}
+
+void RankOutput::addLine(Part& to, std::string_view line, std::string& text) {
+  while (!line.empty()) {
+    const auto* bar = static_cast<const char*>(std::memchr(line.data(), '\r', line.size()));
+    std::size_t length = line.size();  // of this piece's text, without what ends it
+    std::size_t end = 0;               // length of what ends it
+    if (bar != nullptr) length = static_cast<std::size_t>(bar - line.data());
+    const bool lone = bar != nullptr && (length + 1 == line.size() || line[length + 1] != '\n');
+    if (lone) {
+      end = 1;
+    } else if (line.back() == '\n') {
+      length = line.size() - 1;
+      end = 1;
+    }
+    const std::string_view next = line.substr(length + end);
+    while (length > kLongestLine) {
+      addPiece(to, line.substr(0, kLongestLine), text);
+      line.remove_prefix(kLongestLine);
+      length -= kLongestLine;
+    }
+    if (length > 0 || !lone) addPiece(to, line.substr(0, length), text);
+    line = next;
+  }
+}
+
+void RankOutput::addPiece(Part& to, std::string_view piece, std::string& text) {
+  if (timestamp_) text += time_;
+  text += to.prefix;
+  text += piece;
+  text += '\n';
+  tail_.add(piece);
+}
+
+std::string RankOutput::lastLines(int count) const {
+  LastLines all = tail_;
+  for (const Part& to : parts_) {
+    if (!to.unfinished.empty()) all.add(to.unfinished);
+  }
+  return all.get(count);
+}
+
+}  // namespace farandole

@@ -1,0 +1,62 @@
+// RankOutput: turns what one rank writes, in whatever pieces it arrives, into whole prefixed lines.
+//
+// Main thread only. Every byte of the rank's appears exactly once; added are the prefixes, a
+// newline at the end of an unfinished last line, and line breaks every kLongestLine bytes. One
+// exception: a progress bar rewrites its line with carriage returns and may not send a newline for
+// hours, so a lone carriage return counts as the end of a line and becomes a newline (none for an
+// empty line).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "launch/last_lines.h"
+#include "launch/output_writer.h"
+
+namespace farandole {
+
+struct OutputFormat {
+  bool prefix = true;            // [0]<stdout>:
+  bool tag = false;              // [1,0]<stdout>: as mpirun --tag-output writes it
+  bool timestamp = false;        // before the prefix
+  std::array<bool, 2> colour{};  // by stream
+};
+
+class RankOutput {
+ public:
+  static constexpr std::size_t kLongestLine = 64 << 10;
+
+  RankOutput(int rank, const OutputFormat& format);
+
+  // Also keep everything, as it came, in this file.
+  void copyTo(Stream stream, UniqueFd file) { part(stream).file = std::move(file); }
+
+  // Appends to text the lines that data completes.
+  void feed(Stream stream, std::string_view data, std::string& text);
+  // The stream has ended: appends what is unfinished, completed with a newline.
+  void finish(Stream stream, std::string& text);
+
+  // Of both streams, in the order in which they were completed.
+  std::string lastLines(int count) const;
+
+ private:
+  struct Part {
+    std::string prefix;
+    std::string unfinished;
+    UniqueFd file;
+  };
+  Part& part(Stream stream) { return parts_[static_cast<std::size_t>(stream)]; }
+  // line may end with a newline.
+  void addLine(Part& part, std::string_view line, std::string& text);
+  void addPiece(Part& part, std::string_view piece, std::string& text);
+
+  bool timestamp_;
+  std::string time_;  // of the current feed
+  std::array<Part, 2> parts_;
+  LastLines tail_;
+};
+
+}  // namespace farandole

@@ -1,0 +1,32 @@
+// Starting one rank: straight from the launcher, no shell between.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "launch/signals.h"
+
+namespace farandole {
+
+struct SpawnRequest {
+  const std::string& program;
+  const std::vector<std::string>& arguments;
+  const std::vector<std::string>& environment;
+  int stdinFd;
+  int stdoutFd;
+  int stderrFd;
+  const InheritedSignals& signals;
+  const rlimit& files;  // of open files
+};
+
+// Executes the program in a process group of its own, with the three descriptors and nothing else
+// of ours, and with the signals and the limit of open files that the launcher was started with. The
+// rank dies with the calling thread. Returns once execve has succeeded, or with its error. The
+// descriptors stay the caller's; those for output must be above 2.
+Result<pid_t> spawnProcess(const SpawnRequest& request);
+
+}  // namespace farandole

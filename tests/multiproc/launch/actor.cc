@@ -1,0 +1,51 @@
+// A rank that plays a part of the library's: it talks to the agent, and nothing more.
+//   actor init          joins and reports "initialised"
+//   actor join          enters init and waits there for all others
+//   actor wait TEXT     initialises, reports TEXT and waits to be ended
+//   actor size N        enters init in the belief that the job has N ranks
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "bootstrap/agent_client.h"
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using farandole::Deadline;
+  const std::string part = argc > 1 ? argv[1] : "";
+  const std::string text = argc > 2 ? argv[2] : "";
+  const int rank = std::atoi(variable("FARANDOLE_RANK").c_str());
+  const int given = std::atoi(variable("FARANDOLE_SIZE").c_str());
+  const int size = part == "size" ? std::atoi(text.c_str()) : given;
+  auto client = farandole::AgentClient::connect(
+      variable("FARANDOLE_AGENT"), variable("FARANDOLE_JOB"), variable("FARANDOLE_SECRET"), rank,
+      size, Deadline::after(std::chrono::seconds(30)));
+  if (!client.ok()) {
+    std::fprintf(stderr, "%s\n", client.status().message().c_str());
+    return 1;
+  }
+  const auto fence = (*client)->fence("init", size, Deadline::after(std::chrono::seconds(30)));
+  if (!fence.ok()) {
+    std::fprintf(stderr, "%s\n", fence.message().c_str());
+    return 1;
+  }
+  (*client)->report("initialised size=" + std::to_string(size));
+  if (part == "wait") {
+    (*client)->report(text);
+    std::printf("waiting\n");
+    std::fflush(stdout);
+    ::sleep(60);
+  }
+  (*client)->report("shut down");
+  return 0;
+}

@@ -1,0 +1,80 @@
+// Mistakes on the command line: one line that says what to type instead.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/command.h"
+#include "launch/suggest.h"
+
+namespace farandole::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LaunchUsage, MistakesAreExplainedInOneLine) {
+  const struct {
+    std::vector<std::string> words;
+    int code;
+    const char* says;
+  } kCases[] = {
+      {{"run", "-np", "0", "true"}, 2, "at least 1, not 0; type for example: farandole run -np 2"},
+      {{"run", "-np", "-3", "true"}, 2, "at least 1, not -3"},
+      {{"run", "-n", "-3", "true"}, 2, "at least 1, not -3"},
+      {{"run", "-np", "two", "true"}, 2, "takes a number of ranks, not 'two'"},
+      {{"run", "-np", "2x", "true"}, 2, "not '2x'"},
+      {{"run", "-np", "", "true"}, 2, "-np needs a value"},
+      {{"run", "-np", "1000000", "true"}, 2, "too many"},
+      {{"run", "-np", "99999999999999999999", "true"}, 2, "too many"},
+      {{"run", "-np"}, 2, "-np needs a value"},
+      {{"run", "-np", "2"}, 2, "what shall be run?"},
+      {{"run", "-np", "2", "--"}, 2, "what shall be run?"},
+      {{"run"}, 2, "what shall be run?"},
+      {{"run", "--num-procs", "2", "true"}, 2, "no option --num-procs; did you mean --num-proc?"},
+      {{"run", "--verbos", "true"}, 2, "did you mean --verbose?"},
+      {{"run", "--gibberish-option", "true"}, 2, "farandole run --help lists"},
+      {{"run", "--grace", "soon", "true"}, 2, "--grace takes a number of seconds"},
+      {{"run", "--grace=-1", "true"}, 2, "--grace takes a number of seconds"},
+      {{"run", "--grace", "nan", "true"}, 2, "--grace takes a number of seconds"},
+      {{"run", "--start-timeout", "1h", "true"}, 2, "--start-timeout takes a number of seconds"},
+      {{"run", "no-such-command-here"}, 127, "no command 'no-such-command-here' in PATH"},
+      {{"run", "./no/such/file"}, 127, "no file './no/such/file'"},
+      {{"run", "/"}, 127, "is a folder"},
+      {{"run", "/etc/passwd"}, 127, "chmod +x /etc/passwd"},
+      {{"rnu", "-np", "2", "true"}, 2, "no command 'rnu'; did you mean 'farandole run'?"},
+      {{"dance"}, 2, "farandole --help lists the commands"},
+  };
+  for (const auto& [words, code, says] : kCases) {
+    const Outcome outcome = runCommand(words);
+    EXPECT_EQ(outcome.code, code) << says;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_EQ(linesOf(outcome.err).size(), 1U) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(LaunchUsage, ProgramInTheCurrentFolder) {
+  TemporaryFolder folder;
+  folder.write("mine", "#!/bin/sh\necho mine\n", true);
+  Command::Options options;
+  options.folder = folder.path();
+  EXPECT_THAT(Command({"run", "mine"}, options).finish().err, HasSubstr("type ./mine"));
+  EXPECT_EQ(Command({"run", "./mine"}, options).finish().out, "[0]<stdout>:mine\n");
+}
+
+TEST(LaunchUsage, HelpAndVersion) {
+  const Outcome help = runCommand({"run", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("farandole run -np 4 python3 train.py"));
+  EXPECT_THAT(runCommand({"--help"}).out, HasSubstr("run"));
+  EXPECT_EQ(runCommand({"--version"}).out, "farandole " FARANDOLE_VERSION "\n");
+  EXPECT_EQ(runCommand({}).code, 2);
+}
+
+TEST(LaunchUsage, Suggestions) {
+  const std::vector<std::string> known{"--verbose", "--version", "--grace"};
+  EXPECT_EQ(closest("--verbsoe", known), "--verbose");
+  EXPECT_EQ(closest("--gra", known), "--grace");
+  EXPECT_EQ(closest("--something-else", known), std::nullopt);
+}
+
+}  // namespace
+}  // namespace farandole::test
