@@ -73,9 +73,10 @@ int train(const fashion::TrainOptions& options) {
   std::printf("Total time is: %.2f s\n", seconds);
   if (options.json) {
     std::printf(
-        "{\"test_accuracy\": %.6f, \"ranks\": %d, \"images_per_second\": %.1f, \"seconds\": %.3f, "
+        "{\"test_accuracy\": %.6f, \"loss\": %.6f, \"ranks\": %d, \"images_per_second\": %.1f, "
+        "\"seconds\": %.3f, "
         "\"independent\": %s}\n",
-        outcome.accuracy, farandole::size(), outcome.imagesPerSecond, seconds,
+        outcome.accuracy, outcome.loss, farandole::size(), outcome.imagesPerSecond, seconds,
         options.independent ? "true" : "false");
   }
   return EXIT_SUCCESS;

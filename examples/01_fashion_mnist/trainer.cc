@@ -272,6 +272,7 @@ Outcome Trainer::run() {
       loss = farandole::torch::averageMetric(loss);
       outcome.accuracy = parts.accuracy();
     }
+    outcome.loss = loss;
     // Before the line that says the epoch is done.
     if (first && !parts.options.checkpoint.empty()) {
       writeCheckpoint(parts.options.checkpoint, parts.save());

@@ -10,6 +10,7 @@ namespace fashion {
 
 struct Outcome {
   double accuracy = -1;        // over all ranks' shards of the test set; -1: ranks were independent
+  double loss = 0;             // of the last epoch, mean over all ranks
   double imagesPerSecond = 0;  // of training, all ranks together
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <vector>
 
 #include "base/reduce.h"
@@ -45,7 +45,7 @@ Slice sliceOf(std::size_t bytes, std::size_t width, int rank, int size) {
   return {first * width, (last - first) * width};
 }
 
-void sharedTraffic(const Job& job, const std::vector<std::byte*>& all, Slice slice) {
+void sharedTraffic(const Job& job, const std::vector<std::byte*>& all, Slice slice, Store store) {
   std::vector<void*> to;
   std::vector<const void*> from;
   for (std::byte* buffer : all) {
@@ -53,7 +53,7 @@ void sharedTraffic(const Job& job, const std::vector<std::byte*>& all, Slice sli
     from.push_back(buffer + slice.begin);
   }
   const auto count = static_cast<std::int64_t>(slice.bytes / sizeOf(job.dtype));
-  reduce(to, from, count, job.dtype, job.op, {}, Store::kStreaming);
+  reduce(to, from, count, job.dtype, job.op, {}, store);
 }
 
 // One rank's traffic, piece by piece. `slots` are the ranks' slot areas; rank r's area holds one
@@ -92,36 +92,16 @@ void ordinaryTraffic(const Job& job, std::byte* own, const std::vector<std::byte
   }
 }
 
-}  // namespace
-
-Result<double> memoryBound(const Job& job, EngineDriver& driver, Buffers& buffers) {
-  const FpModeGuard mode;
-  const int me = driver.neighbourhood().rank();
-  const int size = driver.neighbourhood().size();
+// The fastest of several ways to do it.
+Result<double> fastest(const Job& job, EngineDriver& driver,
+                       const std::vector<std::function<void()>>& ways) {
   const auto barrier = [&driver] { return driver.finish(driver.communicator().barrier()); };
-  if (job.memory == Memory::kShared) {
-    auto mine = buffers.get(Memory::kShared, Buffers::kIn, job.bytes);
-    if (!mine.ok()) return mine.status();
-    auto all = everybodys(driver, *mine, std::max(job.bytes, sizeOf(job.dtype)));
-    if (!all.ok()) return all.status();
-    const Slice slice = sliceOf(job.bytes, sizeOf(job.dtype), me, size);
-    return timeLoop(
-        job, [&] { return sharedTraffic(job, *all, slice), Status(); }, barrier);
-  }
-  const std::size_t area = kStreamingSlot * (static_cast<std::size_t>(size) + 1);
-  auto slotMemory = buffers.get(Memory::kShared, Buffers::kOut, area);
-  if (!slotMemory.ok()) return slotMemory.status();
-  auto slots = everybodys(driver, *slotMemory, area);
-  if (!slots.ok()) return slots.status();
-  auto own = buffers.get(Memory::kOrdinary, Buffers::kIn, job.bytes);
-  if (!own.ok()) return own.status();
   double best = 0;
-  for (const auto& [slot, store] :
-       {std::pair{kCachedSlot, Store::kCached}, std::pair{kStreamingSlot, Store::kStreaming}}) {
+  for (const auto& way : ways) {
     auto seconds = timeLoop(
         job,
-        [&, slot = slot, store = store] {
-          ordinaryTraffic(job, static_cast<std::byte*>(*own), *slots, me, slot, store);
+        [&way] {
+          way();
           return Status();
         },
         barrier);
@@ -129,6 +109,42 @@ Result<double> memoryBound(const Job& job, EngineDriver& driver, Buffers& buffer
     best = best == 0 ? *seconds : std::min(best, *seconds);
   }
   return best;
+}
+
+Result<double> sharedBound(const Job& job, EngineDriver& driver, Buffers& buffers) {
+  auto mine = buffers.get(Memory::kShared, Buffers::kIn, job.bytes);
+  if (!mine.ok()) return mine.status();
+  auto all = everybodys(driver, *mine, std::max(job.bytes, sizeOf(job.dtype)));
+  if (!all.ok()) return all.status();
+  const Neighbourhood& n = driver.neighbourhood();
+  const Slice slice = sliceOf(job.bytes, sizeOf(job.dtype), n.rank(), n.size());
+  return fastest(job, driver,
+                 {[&] { sharedTraffic(job, *all, slice, Store::kStreaming); },
+                  [&] { sharedTraffic(job, *all, slice, Store::kCached); }});
+}
+
+Result<double> ordinaryBound(const Job& job, EngineDriver& driver, Buffers& buffers) {
+  const Neighbourhood& n = driver.neighbourhood();
+  const std::size_t area = kStreamingSlot * (static_cast<std::size_t>(n.size()) + 1);
+  auto slotMemory = buffers.get(Memory::kShared, Buffers::kOut, area);
+  if (!slotMemory.ok()) return slotMemory.status();
+  auto slots = everybodys(driver, *slotMemory, area);
+  if (!slots.ok()) return slots.status();
+  auto memory = buffers.get(Memory::kOrdinary, Buffers::kIn, job.bytes);
+  if (!memory.ok()) return memory.status();
+  auto* own = static_cast<std::byte*>(*memory);
+  return fastest(
+      job, driver,
+      {[&] { ordinaryTraffic(job, own, *slots, n.rank(), kCachedSlot, Store::kCached); },
+       [&] { ordinaryTraffic(job, own, *slots, n.rank(), kStreamingSlot, Store::kStreaming); }});
+}
+
+}  // namespace
+
+Result<double> memoryBound(const Job& job, EngineDriver& driver, Buffers& buffers) {
+  const FpModeGuard mode;
+  return job.memory == Memory::kShared ? sharedBound(job, driver, buffers)
+                                       : ordinaryBound(job, driver, buffers);
 }
 
 }  // namespace farandole::bench

@@ -1,10 +1,11 @@
 // This machine's bound for an allreduce: all ranks at once do an allreduce's reads and writes, with
 // the same kernels and on the same memory, but nobody waits for anybody inside.
 //
-// Shared memory: each rank reads its slice of every rank's buffer and writes it to every buffer
-// with streaming stores. Ordinary memory: each rank copies what others reduce into slots, reduces
-// its own part in place and into a slot, and copies the rest back out of slots; the faster of small
-// slots that stay in the caches and large ones written past them is taken.
+// Shared memory: each rank reads its slice of every rank's buffer and writes it to every buffer;
+// the faster of streaming and ordinary stores is taken. Ordinary memory: each rank copies what
+// others reduce into slots, reduces its own part in place and into a slot, and copies the rest back
+// out of slots; the faster of small slots that stay in the caches and large ones written past them
+// is taken.
 #pragma once
 
 #include "base/status.h"

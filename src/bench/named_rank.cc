@@ -51,7 +51,7 @@ farandole_request requestOf(const Job& job, const char* name, const void* in, vo
   request.input = in;
   request.output = out;
   request.shape = count;
-  request.ndim = job.work == Work::kBarrier ? 0 : 1;
+  request.ndim = 1;
   return request;
 }
 
@@ -71,7 +71,8 @@ Status call(const farandole_request& request) {
 Status barrier() {
   Job job;
   job.work = Work::kBarrier;
-  return call(requestOf(job, "bench/barrier", nullptr, nullptr, nullptr));
+  const std::int64_t nothing = 0;
+  return call(requestOf(job, "bench/barrier", &nothing, nullptr, &nothing));
 }
 
 class NamedRank {

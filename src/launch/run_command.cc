@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "launch/dry_run.h"
 #include "launch/job_runner.h"
@@ -109,6 +110,20 @@ std::vector<std::string> RunCommand::optionNames() const {
   return names;
 }
 
+std::string RunCommand::unknownOption(const std::string& word) const {
+  const std::string name = word.substr(0, word.find('='));
+  for (const char* hosts :
+       {"-H", "--hosts", "--host", "--hostfile", "-hostfile", "--machinefile"}) {
+    if (name == hosts) {
+      return "ranks are started on this machine only: leave " + name + " and its value out";
+    }
+  }
+  // Two letters are too few to guess from.
+  const auto guess = name.size() > 2 ? closest(name, optionNames()) : std::nullopt;
+  return "there is no option " + word +
+         (guess ? "; did you mean " + *guess + "?" : "; farandole run --help lists the options");
+}
+
 Result<std::vector<std::string>> RunCommand::takeCommand(const std::vector<std::string>& words) {
   std::vector<std::string> options;
   std::size_t i = 0;
@@ -124,12 +139,7 @@ Result<std::vector<std::string>> RunCommand::takeCommand(const std::vector<std::
     const auto equals = word.find('=');
     const std::string name = isLong ? word.substr(0, equals) : word.substr(0, 2);
     const CLI::Option* option = run_->get_option_no_throw(name);
-    if (option == nullptr) {
-      const auto guess = closest(word.substr(0, equals), optionNames());
-      return Status::invalid(
-          "there is no option " + words[i] +
-          (guess ? "; did you mean " + *guess + "?" : "; farandole run --help lists the options"));
-    }
+    if (option == nullptr) return Status::invalid(unknownOption(words[i]));
     options.push_back(word);
     const bool hasValue = isLong ? equals != std::string::npos : word.size() > 2;
     if (option->get_items_expected_min() == 0 || hasValue) continue;

@@ -25,6 +25,8 @@ class RunCommand {
  private:
   void addOptions();
   std::vector<std::string> optionNames() const;
+  // What to say about an option that does not exist.
+  std::string unknownOption(const std::string& word) const;
 
   CLI::App* run_;
   std::vector<std::string> command_;

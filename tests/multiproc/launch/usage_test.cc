@@ -30,6 +30,8 @@ TEST(LaunchUsage, MistakesAreExplainedInOneLine) {
       {{"run"}, 2, "what shall be run?"},
       {{"run", "--num-procs", "2", "true"}, 2, "no option --num-procs; did you mean --num-proc?"},
       {{"run", "--verbos", "true"}, 2, "did you mean --verbose?"},
+      {{"run", "-z", "true"}, 2, "no option -z; farandole run --help lists the options"},
+      {{"run", "-np", "2", "-H", "a:2", "true"}, 2, "on this machine only: leave -H"},
       {{"run", "--gibberish-option", "true"}, 2, "farandole run --help lists"},
       {{"run", "--grace", "soon", "true"}, 2, "--grace takes a number of seconds"},
       {{"run", "--grace=-1", "true"}, 2, "--grace takes a number of seconds"},

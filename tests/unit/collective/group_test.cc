@@ -25,8 +25,8 @@ TEST(Group, OverlappingSetsProgressIndependently) {
     // The ring {0,1}, {1,2}, {2,0}: everybody starts both of its operations before driving any.
     const int next = (member.rank() + 1) % 3;
     const int previous = (member.rank() + 2) % 3;
-    auto left = member.communicator({previous, member.rank()}, previous);
     auto right = member.communicator({member.rank(), next}, member.rank());
+    auto left = member.communicator({previous, member.rank()}, previous);
     for (int round = 0; round < 50; ++round) {
       std::vector<float> a(70000, 1.0F);
       std::vector<float> b(70000, 2.0F);

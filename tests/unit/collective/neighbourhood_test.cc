@@ -85,7 +85,9 @@ TEST(Neighbourhood, RingWakesTheSleeper) {
   runGroup(2, [](GroupMember& member) {
     Neighbourhood& n = member.neighbourhood();
     auto* turn = reinterpret_cast<std::atomic<int>*>(n.at(0, sizeof(NeighbourhoodHeader), 64));
-    if (member.rank() == 0) ASSERT_TRUE(n.arena().allocate(64).ok());
+    if (member.rank() == 0) {
+      ASSERT_TRUE(n.arena().allocate(64).ok());
+    }
     for (int i = 0; i < 20000; ++i) {
       if (i % 2 == member.rank()) {
         turn->store(i + 1, std::memory_order_release);
