@@ -89,7 +89,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
       Deadline::after(timeout > std::chrono::milliseconds::zero() ? timeout : config->startTimeout);
   FARANDOLE_RETURN_IF_ERROR(connectAgent(*config, deadline));
   const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto started = Runtime::start(*config, epoch, agent_.get(), deadline);
+  auto started = Runtime::start(*config, epoch, agent_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());
   {
     const std::lock_guard lock(mutex_);
@@ -126,9 +126,6 @@ Status Library::shutdown() {
   // A rank that was given up and wakes later must not write into memory that the user still holds.
   return held ? arena->detach() : Status();
 }
-
-Status Library::startTimeline(const std::string&, const Config&) { return {}; }
-Status Library::stopTimeline() { return {}; }
 
 Result<void*> Library::allocate(std::size_t bytes) {
   const auto current = runtime();

@@ -15,6 +15,7 @@
 #include "api/runtime.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
+#include "observe/timeline.h"
 
 namespace farandole {
 
@@ -37,7 +38,9 @@ class Library {
   bool isShared(const void* memory, std::size_t bytes) const;
 
   HandleTable& handles() { return handles_; }
+  // One file for all ranks of the machine; local rank 0 makes and completes it.
   Status startTimeline(const std::string& path, const Config& config);
+  // Ok if there is none.
   Status stopTimeline();
 
   // kForked in a fork child, else ok. Everything else is only called when this is ok.
@@ -65,6 +68,15 @@ class Library {
 
   std::atomic<std::uint64_t> epoch_{0};
   HandleTable handles_;
+
+  std::mutex timelineMutex_;
+  Timeline timeline_;
+  // Guarded by timelineMutex_.
+  std::string timelinePath_;
+  std::string
+      timelineKey_;  // under which the ranks tell each other that they have started and stopped
+  Config timelineConfig_;
+  int timelines_ = 0;
 };
 
 }  // namespace farandole

@@ -114,6 +114,7 @@ Status checkSplits(const farandole_request& request, const Runtime::SetInfo& set
 Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& set,
                     const Request& checked) {
   const Kind kind = checked.meta.kind;
+  if (kind == Kind::kBarrier || kind == Kind::kJoin) return {};
   const auto bytes = static_cast<std::size_t>(checked.meta.bytes());
   const bool onlyRootReads = kind == Kind::kBroadcast || kind == Kind::kScatter;
   const bool reads = kind != Kind::kReceive && (!onlyRootReads || checked.meta.root == set.me);

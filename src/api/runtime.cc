@@ -6,6 +6,7 @@
 
 #include "bootstrap/meeting.h"
 #include "collective/shm/shm_communicator.h"
+#include "conductor/leave_mark.h"
 #include "control/shm_control.h"
 
 namespace farandole {
@@ -30,11 +31,12 @@ std::string digest(const std::vector<std::int32_t>& ranks) {
 
 }  // namespace
 
-Runtime::Runtime(const Config& config, std::uint64_t epoch, AgentClient* agent)
-    : config_(config), epoch_(epoch), agent_(agent) {}
+Runtime::Runtime(const Config& config, std::uint64_t epoch, AgentClient* agent, Timeline& timeline)
+    : config_(config), epoch_(epoch), agent_(agent), timeline_(timeline) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
-                                                AgentClient* agent, Deadline deadline) {
+                                                AgentClient* agent, Timeline& timeline,
+                                                Deadline deadline) {
   if (config.size != config.localSize) {
     return Status::unavailable(
         "this build connects ranks of one machine; the job spans several (FARANDOLE_SIZE=" +
@@ -45,7 +47,7 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
     return Status::invalid(std::to_string(config.size) + " ranks on one machine: at most " +
                            std::to_string(kMaxLocalRanks) + " are possible");
   }
-  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent));
+  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, timeline));
   if (Status status = runtime->join(deadline); !status.ok()) {
     if (runtime->conductor_) runtime->stop();
     return status;
@@ -80,7 +82,7 @@ Status Runtime::join(Deadline deadline) {
   options.spin = config_.spin;
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
-  conductor_ = std::make_unique<Conductor>(*neighbourhood_, options);
+  conductor_ = std::make_unique<Conductor>(*neighbourhood_, timeline_, options);
 
   std::vector<Watch::Peer> peers;
   for (int i = 0; i < config_.localSize; ++i) {
@@ -240,7 +242,9 @@ void Runtime::rankEnded(const RankEnd& end) {
 std::unique_ptr<Arena> Runtime::stop() {
   conductor_->stop();
   // After the last word on every control channel: from now on this process may end.
-  neighbourhood_->header().leaves[neighbourhood_->rank()].left.store(1, std::memory_order_release);
+  std::uint32_t here = kStillHere;
+  neighbourhood_->header().leaves[neighbourhood_->rank()].left.compare_exchange_strong(
+      here, kLeftInGoodOrder, std::memory_order_release, std::memory_order_relaxed);
   neighbourhood_->ringAll();
   std::unique_ptr<Watch> watch;
   {

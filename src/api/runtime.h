@@ -23,7 +23,8 @@ class Runtime {
   // Collective over all ranks. agent: null for a rank that was not started by an agent; outlives
   // the runtime.
   static Result<std::shared_ptr<Runtime>> start(const Config& config, std::uint64_t epoch,
-                                                AgentClient* agent, Deadline deadline);
+                                                AgentClient* agent, Timeline& timeline,
+                                                Deadline deadline);
 
   const Config& config() const { return config_; }
   std::uint64_t epoch() const { return epoch_; }
@@ -52,7 +53,7 @@ class Runtime {
   void closeAfterFork();
 
  private:
-  Runtime(const Config& config, std::uint64_t epoch, AgentClient* agent);
+  Runtime(const Config& config, std::uint64_t epoch, AgentClient* agent, Timeline& timeline);
   Status join(Deadline deadline);
   Status makeSet(std::int32_t id, const SetInfo& info, const std::string& key, Deadline deadline);
   // Where the set's shared memory lies: made by its first member, told to the others.
@@ -62,6 +63,7 @@ class Runtime {
   const Config config_;
   const std::uint64_t epoch_;
   AgentClient* const agent_;
+  Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;
   std::vector<pid_t> pids_;
   std::unique_ptr<Conductor> conductor_;

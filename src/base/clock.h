@@ -14,7 +14,10 @@ using Duration = Clock::duration;
 // A moment after which waiting must stop. Every wait in Farandole takes one.
 class Deadline {
  public:
-  static Deadline after(Duration duration) { return Deadline(Clock::now() + duration); }
+  static Deadline after(Duration duration) {
+    const TimePoint now = Clock::now();
+    return duration < TimePoint::max() - now ? Deadline(now + duration) : never();
+  }
   static Deadline never() { return Deadline(TimePoint::max()); }
 
   bool passed() const { return !isNever() && Clock::now() >= at_; }

@@ -15,6 +15,8 @@ std::thread startThread(const char* name, Function&& function) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
+  // A thread's own faults stay its own: fault handlers and core dumps need them.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
   // A new thread inherits the mask, so there is no moment in which it could take a signal.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread thread(std::forward<Function>(function));

@@ -106,6 +106,8 @@ void planDeepSpeed(LaunchPlan& plan, const fs::path& directory, const std::strin
   plan.environment = {{"WORLD_SIZE", ranks},
                       {"LOCAL_SIZE", ranks},
                       {"FARANDOLE_BENCH_STORE", store + "/store"},
+                      {"MASTER_ADDR", "farandole-bench"},
+                      {"MASTER_PORT", std::to_string(getpid())},
                       {"DS_ACCELERATOR", "cpu"},
                       {"OMP_NUM_THREADS", "1"},
                       {"PATH", venv + "/bin:" + (path == nullptr ? "/usr/bin:/bin" : path)}};

@@ -8,6 +8,7 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "conductor/leave_mark.h"
 
 namespace farandole {
 namespace {
@@ -17,6 +18,10 @@ namespace {
 constexpr Duration kLookAround = std::chrono::milliseconds(200);
 // The background thread competes with the program's own work, so it hardly spins.
 constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
+// When another rank has given up because of a third one, this rank's own watch knows of that one
+// within this time, with a better account.
+constexpr Duration kOwnAccount = std::chrono::milliseconds(600);
+constexpr std::size_t kMaxLanes = 4096;
 
 // The lesser of the two.
 Deadline earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
@@ -37,8 +42,8 @@ void relax() {
 
 }  // namespace
 
-Conductor::Conductor(Neighbourhood& neighbourhood, Options options)
-    : neighbourhood_(neighbourhood), options_(options) {
+Conductor::Conductor(Neighbourhood& neighbourhood, Timeline& timeline, Options options)
+    : neighbourhood_(neighbourhood), timeline_(timeline), options_(options) {
   background_ = startThread("fd-conductor", [this] { runInBackground(); });
 }
 
@@ -251,6 +256,12 @@ void Conductor::lookAround() {
 
 void Conductor::failEverything(const Status& status) {
   failedEverything_ = true;
+  if (status.code() != Code::kShutdown) {
+    std::uint32_t here = kStillHere;
+    neighbourhood_.header().leaves[neighbourhood_.rank()].left.compare_exchange_strong(
+        here, gaveUpBecauseOf(status.rank()), std::memory_order_release,
+        std::memory_order_relaxed);
+  }
   for (const auto& set : stepped_) {
     // The others must not wait for this rank.
     set->leave();
@@ -280,12 +291,56 @@ void Conductor::completed(const EntryPtr& entry) {
   if (waiters_.load(std::memory_order_relaxed) > 1) wakeWaiters();
 }
 
-void Conductor::ran(const Execution&, TimePoint) {
+void Conductor::ran(const Execution& execution, TimePoint started) {
   batches_.fetch_add(1, std::memory_order_relaxed);
+  if (timeline_.enabled()) record(execution, started);
+}
+
+void Conductor::record(const Execution& execution, TimePoint started) {
+  const auto nanoseconds = [](TimePoint at) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+  };
+  const std::int64_t begin = nanoseconds(started);
+  const std::int64_t end = nowNanoseconds();
+  const std::string kind(name(execution.parts().front().meta.kind));
+  const TimelineArgument batch[] = {
+      {"tensors", static_cast<std::int64_t>(execution.parts().size())},
+      {"bytes", execution.bytes()},
+  };
+  timeline_.event(kind, "engine", begin, end, batch);
+  for (const auto& part : execution.parts()) {
+    if (!part.entry) continue;
+    const std::string& tensor = part.entry->request.name;
+    // A lane for each tensor, as long as a viewer can show them.
+    auto lane = lanes_.find(tensor);
+    if (lane == lanes_.end()) {
+      if (lanes_.size() >= kMaxLanes) continue;
+      lane = lanes_.emplace(tensor, static_cast<int>(lanes_.size()) + 1).first;
+      timeline_.nameLane(lane->second, tensor);
+    }
+    const TimelineArgument size[] = {{"bytes", part.meta.bytes()}};
+    timeline_.event("wait for all", "tensor", nanoseconds(part.entry->submitted), begin, {},
+                    lane->second);
+    timeline_.event(kind, "tensor", begin, end, size, lane->second);
+  }
 }
 
 void Conductor::broken(Status status) {
   if (brokenBy_.ok()) brokenBy_ = std::move(status);
+}
+
+bool Conductor::gaveUp(std::int32_t rank) {
+  // On one machine a local rank is a global rank.
+  const auto mark = neighbourhood_.header().leaves[rank].left.load(std::memory_order_acquire);
+  if (!hasGivenUp(mark)) return false;
+  const TimePoint now = Clock::now();
+  if (gaveUpSeen_ == TimePoint{}) gaveUpSeen_ = now;
+  if (now - gaveUpSeen_ < kOwnAccount) return true;
+  const std::int32_t culprit = culpritOf(mark);
+  std::string text = "rank " + std::to_string(rank) + " has given up";
+  if (culprit >= 0) text += " because of rank " + std::to_string(culprit);
+  broken(Status(Code::kPeerLost, std::move(text)).withRank(culprit >= 0 ? culprit : rank));
+  return true;
 }
 
 void Conductor::wakeWaiters() {
@@ -309,6 +364,16 @@ void Conductor::pause(int round) const {
   for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
 }
 
+// The sequencer may have nothing of its own in flight for an hour; what the others wait for must
+// still be sequenced, and their stalls be noticed.
+void Conductor::lookAroundIdle() {
+  if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.try_lock()) return;
+  step();
+  lookAround();
+  drive_.unlock();
+  if (waiters_.load(std::memory_order_seq_cst) > 0) wakeWaiters();
+}
+
 void Conductor::runInBackground() {
   const auto needed = [&] {
     return anythingInFlight() && waiters_.load(std::memory_order_seq_cst) == 0 &&
@@ -320,7 +385,9 @@ void Conductor::runInBackground() {
       backgroundParked_.store(true, std::memory_order_seq_cst);
       if (backgroundWord_.load(std::memory_order_seq_cst) == seen &&
           !stopping_.load(std::memory_order_acquire)) {
-        futexWait(backgroundWord_, seen, Deadline::after(kLookAround), FutexScope::kPrivate);
+        const auto left =
+            futexWait(backgroundWord_, seen, Deadline::after(kLookAround), FutexScope::kPrivate);
+        if (left == FutexWait::kTimeout) lookAroundIdle();
       }
       backgroundParked_.store(false, std::memory_order_seq_cst);
       continue;

@@ -20,6 +20,7 @@
 #include "conductor/completion.h"
 #include "conductor/entry.h"
 #include "conductor/process_set.h"
+#include "observe/timeline.h"
 
 namespace farandole {
 
@@ -39,8 +40,8 @@ class Conductor final : public SetObserver {
     std::uint64_t zeroCopyBytes = 0;
   };
 
-  // The neighbourhood outlives it.
-  Conductor(Neighbourhood& neighbourhood, Options options);
+  // Both outlive it.
+  Conductor(Neighbourhood& neighbourhood, Timeline& timeline, Options options);
   // stop() must have been called.
   ~Conductor() override;
 
@@ -73,6 +74,7 @@ class Conductor final : public SetObserver {
   void completed(const EntryPtr& entry) override;
   void ran(const Execution& execution, TimePoint started) override;
   void broken(Status status) override;
+  bool gaveUp(std::int32_t rank) override;
 
   enum class Left { kDone, kTimeout, kInterrupted };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
@@ -82,11 +84,14 @@ class Conductor final : public SetObserver {
   void lookAround();
   void failEverything(const Status& status);
   void runInBackground();
+  void lookAroundIdle();
   void kickBackground();
   void wakeWaiters();
   void pause(int round) const;
+  void record(const Execution& execution, TimePoint started);
 
   Neighbourhood& neighbourhood_;
+  Timeline& timeline_;
   const Options options_;
 
   std::mutex drive_;
@@ -95,7 +100,9 @@ class Conductor final : public SetObserver {
       stepped_;  // what step() goes through; refreshed when setsVersion_ changes
   std::uint64_t steppedVersion_ = 0;
   bool failedEverything_ = false;
-  Status brokenBy_;  // noted inside a step, acted upon after it
+  Status brokenBy_;                             // noted inside a step, acted upon after it
+  TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
+  std::unordered_map<std::string, int> lanes_;  // of the timeline, by tensor
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

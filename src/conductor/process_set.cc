@@ -432,6 +432,7 @@ bool ProcessSet::checkLeavers() {
     if (!left || (running_ ? *left >= runningPosition_ : parts_.control->position() < *left))
       continue;
     if (!anythingInFlight()) return false;
+    if (observer_.gaveUp(parts_.ranks[static_cast<std::size_t>(member)])) continue;
     failAll(fault(Code::kPeerLost, rankName(member) + " has left the job while it was needed here",
                   member));
     return true;

@@ -33,6 +33,9 @@ class SetObserver {
   virtual void ran(const Execution& execution, TimePoint started) = 0;
   // The job cannot go on.
   virtual void broken(Status status) = 0;
+  // True if that rank has left only because of a failure elsewhere, of which this rank is about to
+  // hear itself.
+  virtual bool gaveUp(std::int32_t) { return false; }
 };
 
 class ProcessSet {

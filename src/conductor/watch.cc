@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "conductor/leave_mark.h"
 
 namespace farandole {
 namespace {
@@ -91,7 +92,8 @@ void Watch::run() {
 
 void Watch::peerEnded(const Peer& peer) {
   const auto& mark = neighbourhood_.header().leaves[peer.localRank].left;
-  if (mark.load(std::memory_order_acquire) != 0) return;
+  // In good order, or because another one was lost, which is then the one to name.
+  if (mark.load(std::memory_order_acquire) != kStillHere) return;
   if (neighbourhood_.failed()) return;
   Status status(Code::kPeerLost, accountOf(peer));
   conductor_.fail(status.withRank(peer.rank, peer.host));

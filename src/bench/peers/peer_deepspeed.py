@@ -1,6 +1,7 @@
 """DeepSpeed's CPU shared-memory all-reduce as a benchmark's contender: float32 sum, in place.
 
-Started once per rank by the driver with RANK, WORLD_SIZE, LOCAL_SIZE and FARANDOLE_BENCH_STORE (a file to meet by) set.
+Started once per rank by the driver with RANK, WORLD_SIZE, LOCAL_SIZE, FARANDOLE_BENCH_STORE (a file to meet by), and
+MASTER_ADDR and MASTER_PORT (which only name DeepSpeed's shared memory here) set.
 Speaks the lines described in peer_wire.h.
 """
 
@@ -10,6 +11,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -29,6 +31,11 @@ def build_operation(rank: int, size: int):
     if rank == 0:
         dist.barrier()
     library.initialize(size, rank)
+    dist.barrier()
+    # Everybody has mapped it by now; its name would stay behind in /dev/shm.
+    suffix = f"_{os.environ['MASTER_ADDR']}_{os.environ['MASTER_PORT']}_{rank}"
+    for name in Path("/dev/shm").glob("deepspeed_allreduce_buffer_*" + suffix):
+        name.unlink(missing_ok=True)
     return torch.ops.deepspeed.inference_all_reduce_
 
 

@@ -261,13 +261,14 @@ bool PointToPoint::match() {
         board_.channel(source, board_.me()).posted.load(std::memory_order_acquire);
     if (look.posted == posted && look.receives == receivesStarted_) continue;
     look = {posted, receivesStarted_};
-    something = matchFrom(source) || something;
+    something = matchFrom(source, posted) || something;
   }
   return something;
 }
 
-// Each waiting receive, in order of its start, takes the oldest envelope that fits it.
-bool PointToPoint::matchFrom(int source) {
+// Each waiting receive, in order of its start, takes the oldest envelope that fits it. Envelopes
+// posted after the count was read do not count: an older one may lie in a place already passed.
+bool PointToPoint::matchFrom(int source, std::uint64_t posted) {
   bool something = false;
   Channel& channel = board_.channel(source, board_.me());
   for (Receive* receive : receives_) {
@@ -276,7 +277,7 @@ bool PointToPoint::matchFrom(int source) {
     Envelope* oldest = nullptr;
     for (Envelope& envelope : channel.envelopes) {
       if (envelope.state.load(std::memory_order_acquire) != Envelope::kPosted) continue;
-      if (envelope.tag != receive->tag_) continue;
+      if (envelope.tag != receive->tag_ || envelope.order >= posted) continue;
       if (oldest == nullptr || envelope.order < oldest->order) oldest = &envelope;
     }
     if (oldest == nullptr) continue;

@@ -48,7 +48,7 @@ class PointToPoint {
   bool streamOut(Send& send, Budget& budget);
 
   bool match();
-  bool matchFrom(int source);
+  bool matchFrom(int source, std::uint64_t posted);
   void claim(Receive& receive, int source, Envelope& envelope);
   bool pumpReceive(Receive& receive, Budget& budget);
   bool copyShared(Receive& receive, Budget& budget);

@@ -9,9 +9,12 @@ namespace {
 constexpr std::size_t kKibi = 1024;
 constexpr std::size_t kMebi = 1024 * kKibi;
 
-// One in so many operations tries another way than the best known; ways that were much slower are
-// tried again only a quarter as often.
-constexpr std::uint64_t kExploreEvery = 32;
+// One in so many operations tries another way than the best known: often in the beginning, where
+// times are full of page faults, and seldom later. Ways that were much slower are tried again only
+// a quarter as often.
+constexpr std::uint64_t kBeginning = 200;
+constexpr std::uint64_t kExploreFirst = 8;
+constexpr std::uint64_t kExploreLater = 32;
 constexpr double kMuchSlower = 1.3;
 
 constexpr std::size_t bytesOf(int sizeClass) { return std::size_t{1} << sizeClass; }
@@ -24,7 +27,7 @@ Tuner::Tuner(Board& board)
   plans_ = {{{true, 0, Store::kCached},
              {false, std::min(most, 16 * kKibi), Store::kCached},
              {false, std::min(most, 64 * kKibi), Store::kCached},
-             {false, std::min(most, 128 * kKibi), Store::kStreaming},
+             {false, most, Store::kCached},
              {false, most, Store::kStreaming}}};
 }
 
@@ -106,19 +109,27 @@ void Tuner::end(const Choice& choice, bool wasDirect, std::int64_t nanoseconds) 
 template <std::size_t N, typename Allowed>
 int Tuner::next(const std::array<Record, N>& records, std::uint64_t number, int fallback,
                 Allowed isAllowed) const {
+  // At first every way in turn.
   int best = fallback;
+  int fewest = kSamples;
+  int untried = -1;
   for (int way = 0; way < static_cast<int>(N); ++way) {
     if (!isAllowed(way)) continue;
     const Record& record = records[static_cast<std::size_t>(way)];
-    if (record.count() < 3) return way;
-    if (record.median() < records[static_cast<std::size_t>(best)].median()) best = way;
+    if (record.count() < fewest) {
+      fewest = record.count();
+      untried = way;
+    }
+    if (record.best() < records[static_cast<std::size_t>(best)].best()) best = way;
   }
-  if (number % kExploreEvery != 0) return best;
-  const std::uint64_t turn = number / kExploreEvery;
+  if (untried >= 0) return untried;
+  const std::uint64_t every = number < kBeginning ? kExploreFirst : kExploreLater;
+  if (number % every != 0) return best;
+  const std::uint64_t turn = number / every;
   const int other = static_cast<int>(turn % N);
   if (other == best || !isAllowed(other)) return best;
-  const auto otherTime = static_cast<double>(records[static_cast<std::size_t>(other)].median());
-  const auto bestTime = static_cast<double>(records[static_cast<std::size_t>(best)].median());
+  const auto otherTime = static_cast<double>(records[static_cast<std::size_t>(other)].best());
+  const auto bestTime = static_cast<double>(records[static_cast<std::size_t>(best)].best());
   if (otherTime > kMuchSlower * bestTime && turn / N % 4 != 0) return best;
   return other;
 }
@@ -129,12 +140,8 @@ void Tuner::Record::add(std::int64_t pace) {
   count_ = std::min(count_ + 1, kSamples);
 }
 
-std::int64_t Tuner::Record::median() const {
-  if (count_ == 0) return 0;
-  std::array<std::int64_t, kSamples> sorted = samples_;
-  const auto end = sorted.begin() + count_;
-  std::nth_element(sorted.begin(), sorted.begin() + count_ / 2, end);
-  return sorted[static_cast<std::size_t>(count_ / 2)];
+std::int64_t Tuner::Record::best() const {
+  return count_ == 0 ? 0 : *std::min_element(samples_.begin(), samples_.begin() + count_);
 }
 
 }  // namespace farandole

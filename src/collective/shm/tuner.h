@@ -49,14 +49,15 @@ class Tuner {
 
  private:
   static constexpr int kPlans = 5;
-  static constexpr int kSamples = 5;
+  static constexpr int kSamples = 4;
 
-  // The last few times of one way; the median forgets what a busy moment did.
+  // The last few times of one way. The best of them counts: page faults and busy moments only ever
+  // add to a time, and the way in use gets new samples all the time, so that luck does not last.
   class Record {
    public:
     void add(std::int64_t pace);
     int count() const { return count_; }
-    std::int64_t median() const;
+    std::int64_t best() const;
 
    private:
     std::array<std::int64_t, kSamples> samples_{};

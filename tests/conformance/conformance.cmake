@@ -1,0 +1,19 @@
+# One suite of collectives × dtypes × ops × sizes × ranks. Every engine runs this same program.
+add_executable(conformance_rank ${CMAKE_CURRENT_LIST_DIR}/conformance_rank.cc)
+target_include_directories(conformance_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(conformance_rank PRIVATE farandole farandole_options)
+
+foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
+  foreach(ranks 1 2 3 5 8)
+    add_test(NAME conformance.shm.${case}.np${ranks}
+      COMMAND farandole_command run -np ${ranks} $<TARGET_FILE:conformance_rank> ${case})
+    set_tests_properties(conformance.shm.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 300)
+  endforeach()
+endforeach()
+
+# 2 × 2 GiB; too slow under a sanitizer.
+if(NOT FARANDOLE_SANITIZE)
+  add_test(NAME conformance.shm.large.np2
+    COMMAND farandole_command run -np 2 $<TARGET_FILE:conformance_rank> large)
+  set_tests_properties(conformance.shm.large.np2 PROPERTIES LABELS conformance TIMEOUT 300 RUN_SERIAL ON)
+endif()

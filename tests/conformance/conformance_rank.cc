@@ -1,0 +1,501 @@
+// The conformance suite: one rank of it. Every operation × dtype × reduction × size, through the C
+// ABI, against a plain sequential reference. Started as `farandole run -np N conformance_rank
+// CASE`; exits 0 or says what was wrong.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "conformance/elements.h"
+#include "farandole.h"
+
+namespace conformance {
+namespace {
+
+int rank = 0;
+int size = 1;
+long checks = 0;
+
+[[noreturn]] void fail(const std::string& text) {
+  std::fprintf(stderr, "rank %d: %s\n", rank, text.c_str());
+  std::exit(1);
+}
+
+void must(farandole_code code, const std::string& what) {
+  if (code == FARANDOLE_OK) return;
+  farandole_error error = {};
+  error.struct_size = sizeof error;
+  farandole_last_error(&error);
+  fail(what + ": " + farandole_code_name(code) + ": " + (error.message ? error.message : ""));
+}
+
+// A buffer in ordinary or shared memory with guard bytes behind it.
+class Buffer {
+ public:
+  static constexpr std::size_t kGuard = 64;
+
+  Buffer(std::size_t bytes, bool shared) : bytes_(bytes), shared_(shared) {
+    if (shared) {
+      void* memory = nullptr;
+      must(farandole_allocate(bytes + kGuard, &memory), "allocate");
+      data_ = static_cast<unsigned char*>(memory);
+    } else {
+      data_ = static_cast<unsigned char*>(std::malloc(bytes + kGuard));
+    }
+    std::memset(data_, 0xa5, bytes + kGuard);
+  }
+  ~Buffer() {
+    if (shared_) {
+      farandole_free(data_);
+    } else {
+      std::free(data_);
+    }
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  unsigned char* data() const { return data_; }
+  void checkGuard(const std::string& what) const {
+    for (std::size_t i = 0; i < kGuard; ++i) {
+      if (data_[bytes_ + i] != 0xa5) fail(what + ": wrote past its end");
+    }
+  }
+
+ private:
+  std::size_t bytes_;
+  bool shared_;
+  unsigned char* data_ = nullptr;
+};
+
+void run(farandole_request& request, const std::string& what, farandole_handle* keep = nullptr) {
+  farandole_handle handle = 0;
+  must(farandole_submit(&request, 1, &handle), what);
+  must(farandole_wait(handle, 120'000), what);
+  if (keep != nullptr) {
+    *keep = handle;
+  } else {
+    must(farandole_release(handle), what);
+  }
+}
+
+farandole_request requestOf(int operation, int dtype, const std::vector<std::int64_t>& shape) {
+  farandole_request request = FARANDOLE_REQUEST_INIT;
+  request.operation = operation;
+  request.dtype = dtype;
+  request.shape = shape.data();
+  request.ndim = static_cast<std::int32_t>(shape.size());
+  request.flags = FARANDOLE_FLAG_WILL_WAIT;
+  return request;
+}
+
+void expectElement(const void* got, int dtype, std::int64_t want, const std::string& what,
+                   std::int64_t i) {
+  unsigned char expected[16];
+  store(expected, dtype, want);
+  if (std::memcmp(got, expected, sizeOf(dtype)) != 0) {
+    fail(what + ": element " + std::to_string(i) + " is wrong (expected " + std::to_string(want) +
+         ")");
+  }
+  ++checks;
+}
+
+std::int64_t reduced(std::int64_t i, int op, int dtype) {
+  std::int64_t value = valueOf(0, i, op, dtype);
+  for (int r = 1; r < size; ++r) value = reduceTwo(value, valueOf(r, i, op, dtype), op, dtype);
+  return value;
+}
+
+void fill(unsigned char* at, std::int64_t count, int op, int dtype, std::int64_t offset = 0) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    store(at + static_cast<std::size_t>(i) * sizeOf(dtype), dtype,
+          valueOf(rank, i + offset, op, dtype));
+  }
+}
+
+const std::int64_t kCounts[] = {0, 1, 3, 15, 16, 17, 255, 1000, 4099, 70'001};
+
+template <typename Body>
+void forEachReduction(Body&& body) {
+  for (int dtype = FARANDOLE_UINT8; dtype <= FARANDOLE_COMPLEX128; ++dtype) {
+    for (int op = FARANDOLE_SUM; op <= FARANDOLE_BXOR; ++op) {
+      if (supported(op, dtype)) body(dtype, op);
+    }
+  }
+}
+
+std::string label(const char* what, int dtype, int op, std::int64_t count) {
+  return std::string(what) + " dtype " + std::to_string(dtype) + " op " + std::to_string(op) +
+         " count " + std::to_string(count);
+}
+
+void testAllreduce() {
+  forEachReduction([](int dtype, int op) {
+    for (const auto count : kCounts) {
+      for (int variant = 0; variant < 4; ++variant) {
+        const bool shared = (variant & 1) != 0;
+        const bool inPlace = (variant & 2) != 0;
+        const std::string what = label("allreduce", dtype, op, count);
+        const std::size_t bytes = static_cast<std::size_t>(count) * sizeOf(dtype);
+        Buffer in(bytes, shared);
+        Buffer out(bytes, shared);
+        fill(in.data(), count, op, dtype);
+        const std::vector<std::int64_t> shape = {count};
+        auto request = requestOf(FARANDOLE_ALLREDUCE, dtype, shape);
+        request.op = op;
+        request.input = in.data();
+        request.output = inPlace ? in.data() : out.data();
+        run(request, what);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const auto at = static_cast<std::size_t>(i) * sizeOf(dtype);
+          expectElement(static_cast<unsigned char*>(request.output) + at, dtype,
+                        reduced(i, op, dtype), what, i);
+          if (!inPlace)
+            expectElement(in.data() + at, dtype, valueOf(rank, i, op, dtype), what + " input", i);
+        }
+        in.checkGuard(what);
+        out.checkGuard(what);
+      }
+    }
+  });
+}
+
+void testScales() {
+  // Averages and scales: integers in float64, truncated towards zero; float16 and bfloat16 in
+  // float32.
+  for (const int dtype : {FARANDOLE_INT32, FARANDOLE_INT8, FARANDOLE_INT64}) {
+    const std::vector<std::int64_t> shape = {101};
+    Buffer data(101 * sizeOf(dtype), false);
+    for (int i = 0; i < 101; ++i) store(data.data() + i * sizeOf(dtype), dtype, i - 50 + rank);
+    auto request = requestOf(FARANDOLE_ALLREDUCE, dtype, shape);
+    request.op = FARANDOLE_AVERAGE;
+    request.input = request.output = data.data();
+    run(request, "integer average");
+    for (int i = 0; i < 101; ++i) {
+      std::int64_t sum = 0;
+      for (int r = 0; r < size; ++r) sum += i - 50 + r;
+      const auto mean = static_cast<std::int64_t>(static_cast<double>(sum) / size);
+      expectElement(data.data() + i * sizeOf(dtype), dtype, mean, "integer average", i);
+    }
+  }
+  std::vector<float> x(1000);
+  for (int i = 0; i < 1000; ++i) x[i] = static_cast<float>(i);
+  const std::vector<std::int64_t> shape = {1000};
+  auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_FLOAT32, shape);
+  request.prescale = 0.5;
+  request.postscale = 4.0;
+  request.input = request.output = x.data();
+  run(request, "scaled sum");
+  for (int i = 0; i < 1000; ++i) {
+    if (x[i] != 2.0f * static_cast<float>(i) * static_cast<float>(size)) fail("scaled sum: wrong");
+    ++checks;
+  }
+}
+
+void testBits() {
+  // Random floats: all ranks have the same bits, whatever path the size takes, and two runs agree.
+  for (const std::int64_t count : {7, 1000, 5000, 300'001}) {
+    std::vector<float> first;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      std::vector<float> x(static_cast<std::size_t>(count));
+      std::uint32_t state = 12345u + static_cast<std::uint32_t>(rank);
+      for (auto& each : x) {
+        state = state * 1664525u + 1013904223u;
+        each = std::ldexp(static_cast<float>(state >> 8), static_cast<int>(state % 40) - 44);
+      }
+      x[0] = rank == 0 ? INFINITY : 1.0f;
+      x[1] = rank == size - 1 ? NAN : 1.0f;
+      const std::vector<std::int64_t> shape = {count};
+      auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_FLOAT32, shape);
+      request.input = request.output = x.data();
+      run(request, "random floats");
+      if (!std::isinf(x[0]) || !std::isnan(x[1])) fail("Inf or NaN did not pass through");
+      auto gather = requestOf(FARANDOLE_ALLGATHER, FARANDOLE_FLOAT32, shape);
+      gather.input = x.data();
+      farandole_handle handle = 0;
+      run(gather, "allgather of results", &handle);
+      farandole_result result = {};
+      result.struct_size = sizeof result;
+      must(farandole_get_result(handle, &result), "result");
+      for (int r = 0; r < size; ++r) {
+        const auto* theirs = static_cast<const float*>(result.data) + r * count;
+        if (std::memcmp(theirs, x.data(), x.size() * sizeof(float)) != 0) {
+          fail("rank " + std::to_string(r) + " has other bits");
+        }
+        ++checks;
+      }
+      must(farandole_release(handle), "release");
+      if (repeat == 1 && std::memcmp(first.data(), x.data(), x.size() * sizeof(float)) != 0) {
+        fail("two runs disagree");
+      }
+      first = x;
+    }
+  }
+}
+
+void testAllgather() {
+  for (int dtype = FARANDOLE_UINT8; dtype <= FARANDOLE_COMPLEX128; ++dtype) {
+    for (const std::int64_t width : {1, 7, 1000}) {
+      // Rank r brings r rows (rank 0 none), then an even number each.
+      for (const bool uneven : {true, false}) {
+        const auto rowsOf = [&](int r) { return std::int64_t{uneven ? r * 3 : 4}; };
+        const std::vector<std::int64_t> shape = {rowsOf(rank), width};
+        const std::string what = label("allgather", dtype, uneven, width);
+        Buffer in(static_cast<std::size_t>(rowsOf(rank) * width) * sizeOf(dtype), false);
+        fill(in.data(), rowsOf(rank) * width, FARANDOLE_SUM, dtype);
+        auto request = requestOf(FARANDOLE_ALLGATHER, dtype, shape);
+        request.input = in.data();
+        farandole_handle handle = 0;
+        run(request, what, &handle);
+        farandole_result result = {};
+        result.struct_size = sizeof result;
+        must(farandole_get_result(handle, &result), what);
+        const auto* at = static_cast<const unsigned char*>(result.data);
+        std::int64_t rows = 0;
+        for (int r = 0; r < size; ++r) {
+          if (result.splits[r] != rowsOf(r)) fail(what + ": splits");
+          rows += rowsOf(r);
+          for (std::int64_t i = 0; i < rowsOf(r) * width; ++i, at += sizeOf(dtype)) {
+            expectElement(at, dtype, valueOf(r, i, FARANDOLE_SUM, dtype), what, i);
+          }
+        }
+        if (result.ndim != 2 || result.shape[0] != rows || result.shape[1] != width)
+          fail(what + ": shape");
+        must(farandole_release(handle), what);
+      }
+    }
+  }
+}
+
+void testBroadcast() {
+  for (int dtype = FARANDOLE_UINT8; dtype <= FARANDOLE_COMPLEX128; ++dtype) {
+    for (const auto count : kCounts) {
+      for (int root = 0; root<size; root += size> 3 ? 3 : 1) {
+        const std::string what = label("broadcast", dtype, root, count);
+        const std::vector<std::int64_t> shape = {count};
+        Buffer data(static_cast<std::size_t>(count) * sizeOf(dtype), count % 2 == 0);
+        fill(data.data(), count, FARANDOLE_SUM, dtype);
+        auto request = requestOf(FARANDOLE_BROADCAST, dtype, shape);
+        request.root = root;
+        request.input = request.output = data.data();
+        run(request, what);
+        for (std::int64_t i = 0; i < count; ++i) {
+          expectElement(data.data() + static_cast<std::size_t>(i) * sizeOf(dtype), dtype,
+                        valueOf(root, i, FARANDOLE_SUM, dtype), what, i);
+        }
+        data.checkGuard(what);
+      }
+    }
+  }
+}
+
+void testAlltoall() {
+  for (int dtype = FARANDOLE_UINT8; dtype <= FARANDOLE_COMPLEX128; ++dtype) {
+    for (const std::int64_t width : {1, 33, 2000}) {
+      // Rank r sends (r + d + 1) % 3 rows to rank d; every element is valueOf(r, 1000 * d + index).
+      const auto rowsTo = [](int from, int to) { return std::int64_t{(from + to + 1) % 3}; };
+      std::vector<std::int64_t> splits;
+      std::int64_t rows = 0;
+      for (int d = 0; d < size; ++d) splits.push_back(rowsTo(rank, d)), rows += splits.back();
+      const std::vector<std::int64_t> shape = {rows, width};
+      const std::string what = label("alltoall", dtype, 0, width);
+      Buffer in(static_cast<std::size_t>(rows * width) * sizeOf(dtype), false);
+      std::int64_t done = 0;
+      for (int d = 0; d < size; ++d) {
+        fill(in.data() + static_cast<std::size_t>(done) * sizeOf(dtype), splits[d] * width,
+             FARANDOLE_SUM, dtype, 1000 * d);
+        done += splits[d] * width;
+      }
+      auto request = requestOf(FARANDOLE_ALLTOALL, dtype, shape);
+      request.input = in.data();
+      request.splits = splits.data();
+      request.nsplits = size;
+      farandole_handle handle = 0;
+      run(request, what, &handle);
+      farandole_result result = {};
+      result.struct_size = sizeof result;
+      must(farandole_get_result(handle, &result), what);
+      const auto* at = static_cast<const unsigned char*>(result.data);
+      for (int r = 0; r < size; ++r) {
+        if (result.splits[r] != rowsTo(r, rank)) fail(what + ": received splits");
+        for (std::int64_t i = 0; i < rowsTo(r, rank) * width; ++i, at += sizeOf(dtype)) {
+          expectElement(at, dtype, valueOf(r, i + 1000 * rank, FARANDOLE_SUM, dtype), what, i);
+        }
+      }
+      must(farandole_release(handle), what);
+    }
+  }
+}
+
+void testReducescatter() {
+  forEachReduction([](int dtype, int op) {
+    for (const std::int64_t rows :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{size}, std::int64_t{7 * size + 1}}) {
+      for (const std::int64_t width : {1, 300}) {
+        const std::string what = label("reducescatter", dtype, op, rows * width);
+        const std::vector<std::int64_t> shape = {rows, width};
+        Buffer in(static_cast<std::size_t>(rows * width) * sizeOf(dtype), false);
+        fill(in.data(), rows * width, op, dtype);
+        auto request = requestOf(FARANDOLE_REDUCESCATTER, dtype, shape);
+        request.op = op;
+        request.input = in.data();
+        farandole_handle handle = 0;
+        run(request, what, &handle);
+        farandole_result result = {};
+        result.struct_size = sizeof result;
+        must(farandole_get_result(handle, &result), what);
+        // As evenly as possible, the first ranks larger.
+        std::int64_t first = 0;
+        for (int r = 0; r < rank; ++r) first += rows / size + (r < rows % size ? 1 : 0);
+        const std::int64_t mine = rows / size + (rank < rows % size ? 1 : 0);
+        if (result.shape[0] != mine) fail(what + ": shape");
+        for (std::int64_t i = 0; i < mine * width; ++i) {
+          expectElement(static_cast<unsigned char*>(result.data) +
+                            static_cast<std::size_t>(i) * sizeOf(dtype),
+                        dtype, reduced(first * width + i, op, dtype), what, i);
+        }
+        must(farandole_release(handle), what);
+      }
+    }
+  });
+}
+
+void testRooted() {
+  for (const int root : {0, size - 1}) {
+    forEachReduction([&](int dtype, int op) {
+      const std::int64_t count = 1234;
+      const std::string what = label("reduce", dtype, op, count);
+      const std::vector<std::int64_t> shape = {count};
+      Buffer in(count * sizeOf(dtype), false);
+      Buffer out(count * sizeOf(dtype), false);
+      fill(in.data(), count, op, dtype);
+      auto request = requestOf(FARANDOLE_REDUCE, dtype, shape);
+      request.op = op;
+      request.root = root;
+      request.input = in.data();
+      request.output = out.data();
+      run(request, what);
+      for (std::int64_t i = 0; rank == root && i < count; ++i) {
+        expectElement(out.data() + static_cast<std::size_t>(i) * sizeOf(dtype), dtype,
+                      reduced(i, op, dtype), what, i);
+      }
+    });
+    for (const std::int64_t width : {1, 5000}) {
+      std::vector<std::int64_t> shape = {rank + 1, width};
+      std::vector<std::int32_t> mine(static_cast<std::size_t>((rank + 1) * width), rank);
+      auto gather = requestOf(FARANDOLE_GATHER, FARANDOLE_INT32, shape);
+      gather.root = root;
+      gather.input = mine.data();
+      farandole_handle handle = 0;
+      run(gather, "gather", &handle);
+      farandole_result result = {};
+      result.struct_size = sizeof result;
+      must(farandole_get_result(handle, &result), "gather");
+      const auto* at = static_cast<const std::int32_t*>(result.data);
+      for (int r = 0; rank == root && r < size; ++r) {
+        for (std::int64_t i = 0; i < (r + 1) * width; ++i)
+          expectElement(at++, FARANDOLE_INT32, r, "gather", i);
+      }
+      must(farandole_release(handle), "gather");
+
+      std::vector<std::int64_t> splits;
+      std::vector<std::int32_t> parts;
+      for (int r = 0; r < size; ++r) {
+        splits.push_back(r % 2 + 1);
+        parts.insert(parts.end(), static_cast<std::size_t>(splits.back() * width), 100 + r);
+      }
+      shape = {static_cast<std::int64_t>(parts.size()) / width, width};
+      auto scatter = requestOf(FARANDOLE_SCATTER, FARANDOLE_INT32, shape);
+      scatter.root = root;
+      scatter.input = rank == root ? parts.data() : nullptr;
+      scatter.splits = splits.data();
+      scatter.nsplits = size;
+      run(scatter, "scatter", &handle);
+      result = {};
+      result.struct_size = sizeof result;
+      must(farandole_get_result(handle, &result), "scatter");
+      if (result.shape[0] != splits[rank]) fail("scatter: shape");
+      for (std::int64_t i = 0; i < splits[rank] * width; ++i) {
+        expectElement(static_cast<const std::int32_t*>(result.data) + i, FARANDOLE_INT32,
+                      100 + rank, "scatter", i);
+      }
+      must(farandole_release(handle), "scatter");
+    }
+  }
+  const std::vector<std::int64_t> none;
+  for (int i = 0; i < 100; ++i) {
+    auto barrier = requestOf(FARANDOLE_BARRIER, 0, none);
+    run(barrier, "barrier");
+    ++checks;
+  }
+}
+
+void testAdasum() {
+  // Equal vectors: Adasum gives the vector itself. Orthogonal ones: their sum.
+  for (const int count : {1, 100, 100'003}) {
+    const std::vector<std::int64_t> shape = {count};
+    std::vector<float> x(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i % 17 + 1);
+    auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_FLOAT32, shape);
+    request.op = FARANDOLE_ADASUM;
+    request.input = request.output = x.data();
+    run(request, "adasum of equals");
+    for (int i = 0; i < count; ++i) {
+      if (std::fabs(x[static_cast<std::size_t>(i)] - static_cast<float>(i % 17 + 1)) > 1e-4f)
+        fail("adasum of equals");
+      ++checks;
+    }
+    for (int i = 0; i < count; ++i) x[static_cast<std::size_t>(i)] = i % size == rank ? 3.0f : 0.0f;
+    run(request, "adasum of orthogonals");
+    for (int i = 0; i < count; ++i) {
+      if (x[static_cast<std::size_t>(i)] != 3.0f) fail("adasum of orthogonals");
+      ++checks;
+    }
+  }
+}
+
+void testLarge() {
+  // More than 2^31 elements: every count on the way is 64 bits wide.
+  const std::int64_t count = (std::int64_t{1} << 31) + 12'345;
+  const std::vector<std::int64_t> shape = {count};
+  std::vector<std::uint8_t> x(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; i += 4093)
+    x[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(rank + i);
+  auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_UINT8, shape);
+  request.input = request.output = x.data();
+  run(request, "large allreduce");
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint8_t want = 0;
+    for (int r = 0; i % 4093 == 0 && r < size; ++r) want = static_cast<std::uint8_t>(want + r + i);
+    if (x[static_cast<std::size_t>(i)] != want)
+      fail("large allreduce: element " + std::to_string(i));
+  }
+  checks += count;
+}
+
+}  // namespace
+}  // namespace conformance
+
+int main(int argc, char** argv) {
+  using namespace conformance;
+  const std::map<std::string, void (*)()> cases = {
+      {"allreduce", testAllreduce}, {"scales", testScales},
+      {"bits", testBits},           {"allgather", testAllgather},
+      {"broadcast", testBroadcast}, {"alltoall", testAlltoall},
+      {"rooted", testRooted},       {"reducescatter", testReducescatter},
+      {"adasum", testAdasum},       {"large", testLarge}};
+  const auto found = cases.find(argc == 2 ? argv[1] : "");
+  if (found == cases.end()) {
+    std::fprintf(stderr, "usage: conformance_rank CASE\n");
+    return 2;
+  }
+  must(farandole_init(nullptr), "init");
+  rank = farandole_rank();
+  size = farandole_size();
+  found->second();
+  must(farandole_shutdown(), "shutdown");
+  if (checks == 0) fail("nothing was checked");
+  std::printf("%s: rank %d of %d: %ld checks\n", argv[1], rank, size, checks);
+  return 0;
+}
