@@ -390,7 +390,7 @@ size_t farandole_queue_pop(farandole_queue* queue, farandole_completion* out, si
 
 farandole_code farandole_queue_destroy(farandole_queue* queue) {
   return guarded([&]() -> Status {
-    if (queue != nullptr && queue->queue.use_count() > 1) {
+    if (queue != nullptr && !queue->queue->awaitQuiet(std::chrono::milliseconds(100))) {
       return Status::invalid("the queue is still named by pending operations");
     }
     delete queue;

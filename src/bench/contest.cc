@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kTimedSeconds = 0.010;  // aimed at for one sample
 constexpr double kWarmSeconds = 0.050;   // run in before the first sample, and
-constexpr int kWarmOperations = 8;       // at least so many
+constexpr int kWarmOperations = 8;       // at least so many, unless that takes
+constexpr double kMostWarmSeconds = 0.5;
 constexpr int kMostIterations = 50'000;
 constexpr auto kAnswerTime = std::chrono::seconds(90);
 
@@ -34,7 +35,10 @@ void prepare(Contender& contender, Job& job) {
   job.check = false;
   double spent = 0;
   int operations = 0;
-  while (contender.failure.empty() && (spent < kWarmSeconds || operations < kWarmOperations)) {
+  const auto warm = [&] {
+    return spent >= kMostWarmSeconds || (spent >= kWarmSeconds && operations >= kWarmOperations);
+  };
+  while (contender.failure.empty() && !warm()) {
     job.iterations = iterationsFor(kTimedSeconds, each);
     each = attempt(contender, job);
     spent += each * job.iterations;

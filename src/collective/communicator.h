@@ -32,6 +32,9 @@ class Operation {
   // of copying at the latest, so that other sets, deadlines and signals get their turn. After kDone
   // or kFailed: same answer.
   virtual Progress progress() = 0;
+  // After kPending: true if that call moved something, so that the next may at once; false if it
+  // found nothing to do and the caller may sleep.
+  virtual bool moved() const = 0;
   // Why it failed; ok otherwise.
   virtual const Status& status() const = 0;
 };

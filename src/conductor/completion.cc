@@ -18,9 +18,25 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create() {
   return queue;
 }
 
+void CompletionQueue::expect() {
+  const std::lock_guard lock(mutex_);
+  ++expected_;
+}
+
+void CompletionQueue::forget() {
+  const std::lock_guard lock(mutex_);
+  if (--expected_ == 0) quiet_.notify_all();
+}
+
+bool CompletionQueue::awaitQuiet(Duration patience) {
+  std::unique_lock lock(mutex_);
+  return quiet_.wait_for(lock, patience, [&] { return expected_ == 0; });
+}
+
 void CompletionQueue::push(const Completion& completion) {
   const std::lock_guard lock(mutex_);
   completions_.push_back(completion);
+  if (--expected_ == 0) quiet_.notify_all();
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
 }

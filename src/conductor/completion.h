@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
 
@@ -28,15 +29,23 @@ class CompletionQueue {
  public:
   static Result<std::shared_ptr<CompletionQueue>> create();
 
+  // A completion will be pushed / will not be pushed after all.
+  void expect();
+  void forget();
   void push(const Completion& completion);
   std::size_t pop(Completion* out, std::size_t capacity);
   int eventFd() const { return event_.get(); }
+  // False if completions are still expected after that time. (An operation is seen to be done a
+  // moment before its completion is here.)
+  bool awaitQuiet(Duration patience);
 
  private:
   CompletionQueue() = default;
   UniqueFd event_;
   std::mutex mutex_;
+  std::condition_variable quiet_;
   std::deque<Completion> completions_;  // guarded by mutex_
+  std::int64_t expected_ = 0;           // guarded by mutex_
 };
 
 // Runs callbacks, one after the other, on a thread of its own that starts with the first one.

@@ -1,6 +1,5 @@
 #include "conductor/conductor.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@ constexpr Duration kLookAround = std::chrono::milliseconds(200);
 constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
 // When another rank has given up because of a third one, this rank's own watch knows of that one
 // within this time, with a better account.
-constexpr Duration kOwnAccount = std::chrono::milliseconds(600);
+constexpr Duration kOwnAccount = std::chrono::milliseconds(700);
 constexpr std::size_t kMaxLanes = 4096;
 
 // The lesser of the two.
@@ -43,7 +42,11 @@ void relax() {
 }  // namespace
 
 Conductor::Conductor(Neighbourhood& neighbourhood, Timeline& timeline, Options options)
-    : neighbourhood_(neighbourhood), timeline_(timeline), options_(options) {
+    : neighbourhood_(neighbourhood),
+      timeline_(timeline),
+      options_(options),
+      // Where ranks outnumber processors, the one waited for needs this very processor.
+      spin_(neighbourhood.crowded() ? Duration::zero() : options.spin) {
   background_ = startThread("fd-conductor", [this] { runInBackground(); });
 }
 
@@ -92,7 +95,13 @@ Status Conductor::submit(std::int32_t id, const std::vector<EntryPtr>& entries) 
   }
   // Before they are visible: a driver may complete them at once.
   inFlight_.fetch_add(static_cast<std::int64_t>(entries.size()), std::memory_order_relaxed);
+  for (const auto& entry : entries) {
+    if (entry->request.queue) entry->request.queue->expect();
+  }
   if (Status status = set->submit(entries); !status.ok()) {
+    for (const auto& entry : entries) {
+      if (entry->request.queue) entry->request.queue->forget();
+    }
     inFlight_.fetch_sub(static_cast<std::int64_t>(entries.size()), std::memory_order_relaxed);
     return status;
   }
@@ -165,7 +174,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
     const TimePoint now = Clock::now();
     if (!deadline.isNever() && now >= deadline.at()) return Left::kTimeout;
     if (idleSince == TimePoint{}) idleSince = now;
-    if (now - idleSince < options_.spin) {
+    if (now - idleSince < spin_) {
       pause(round);
       continue;
     }
@@ -256,10 +265,12 @@ void Conductor::lookAround() {
 
 void Conductor::failEverything(const Status& status) {
   failedEverything_ = true;
-  if (status.code() != Code::kShutdown) {
+  const bool shutdown = status.code() == Code::kShutdown;
+  if (!shutdown || lostTo_ >= 0) {
+    // Before the others can see that it leaves.
     std::uint32_t here = kStillHere;
     neighbourhood_.header().leaves[neighbourhood_.rank()].left.compare_exchange_strong(
-        here, gaveUpBecauseOf(status.rank()), std::memory_order_release,
+        here, gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()), std::memory_order_release,
         std::memory_order_relaxed);
   }
   for (const auto& set : stepped_) {
@@ -329,18 +340,18 @@ void Conductor::broken(Status status) {
   if (brokenBy_.ok()) brokenBy_ = std::move(status);
 }
 
-bool Conductor::gaveUp(std::int32_t rank) {
+void Conductor::lostTo(std::int32_t rank) {
+  if (lostTo_ < 0) lostTo_ = rank;
+}
+
+SetObserver::Blame Conductor::blameFor(std::int32_t rank) {
   // On one machine a local rank is a global rank.
   const auto mark = neighbourhood_.header().leaves[rank].left.load(std::memory_order_acquire);
-  if (!hasGivenUp(mark)) return false;
+  if (!hasGivenUp(mark)) return {rank, true};
   const TimePoint now = Clock::now();
   if (gaveUpSeen_ == TimePoint{}) gaveUpSeen_ = now;
-  if (now - gaveUpSeen_ < kOwnAccount) return true;
   const std::int32_t culprit = culpritOf(mark);
-  std::string text = "rank " + std::to_string(rank) + " has given up";
-  if (culprit >= 0) text += " because of rank " + std::to_string(culprit);
-  broken(Status(Code::kPeerLost, std::move(text)).withRank(culprit >= 0 ? culprit : rank));
-  return true;
+  return {culprit >= 0 ? culprit : rank, now - gaveUpSeen_ >= kOwnAccount};
 }
 
 void Conductor::wakeWaiters() {
@@ -355,12 +366,7 @@ void Conductor::kickBackground() {
   }
 }
 
-void Conductor::pause(int round) const {
-  // Where ranks outnumber processors, the one waited for may need this very processor.
-  if (neighbourhood_.crowded()) {
-    ::sched_yield();
-    return;
-  }
+void Conductor::pause(int round) {
   for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
 }
 
@@ -402,7 +408,7 @@ void Conductor::runInBackground() {
       }
       const TimePoint now = Clock::now();
       if (idleSince == TimePoint{}) idleSince = now;
-      if (now - idleSince < kBackgroundSpin) {
+      if (now - idleSince < std::min(spin_, kBackgroundSpin)) {
         pause(0);
         continue;
       }

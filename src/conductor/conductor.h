@@ -74,7 +74,8 @@ class Conductor final : public SetObserver {
   void completed(const EntryPtr& entry) override;
   void ran(const Execution& execution, TimePoint started) override;
   void broken(Status status) override;
-  bool gaveUp(std::int32_t rank) override;
+  void lostTo(std::int32_t rank) override;
+  Blame blameFor(std::int32_t rank) override;
 
   enum class Left { kDone, kTimeout, kInterrupted };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
@@ -87,12 +88,13 @@ class Conductor final : public SetObserver {
   void lookAroundIdle();
   void kickBackground();
   void wakeWaiters();
-  void pause(int round) const;
+  static void pause(int round);
   void record(const Execution& execution, TimePoint started);
 
   Neighbourhood& neighbourhood_;
   Timeline& timeline_;
   const Options options_;
+  const Duration spin_;
 
   std::mutex drive_;
   // Guarded by drive_.
@@ -101,6 +103,7 @@ class Conductor final : public SetObserver {
   std::uint64_t steppedVersion_ = 0;
   bool failedEverything_ = false;
   Status brokenBy_;                             // noted inside a step, acted upon after it
+  std::int32_t lostTo_ = -1;                    // the first rank that left when it was needed
   TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
   std::unordered_map<std::string, int> lanes_;  // of the timeline, by tensor
 

@@ -25,6 +25,8 @@ class Execution {
   Execution(Communicator& communicator, std::vector<Part> parts, int joined);
 
   Progress progress();
+  // As Operation::moved.
+  bool moved() const { return operation_ != nullptr && operation_->moved(); }
   // Why it failed. Parts' outcomes (except status) are filled in when progress() is kDone.
   const Status& status() const { return status_; }
   const std::vector<Part>& parts() const { return parts_; }

@@ -159,7 +159,10 @@ bool ProcessSet::step(TimePoint now) {
   moved |= sequence(now);
   for (int i = 0; i < kEntriesPerStep; ++i) {
     if (running_) {
-      if (!advanceExecution(now)) break;
+      if (!advanceExecution(now)) {
+        moved |= running_->moved();
+        break;
+      }
       moved = true;
     }
     if (!readLog(now)) break;
@@ -402,6 +405,7 @@ bool ProcessSet::advancePointToPoint() {
     auto& each = pointToPoint_[i];
     const Progress progress = each.operation->progress();
     if (progress == Progress::kPending) {
+      moved |= each.operation->moved();
       ++i;
       continue;
     }
@@ -432,9 +436,18 @@ bool ProcessSet::checkLeavers() {
     if (!left || (running_ ? *left >= runningPosition_ : parts_.control->position() < *left))
       continue;
     if (!anythingInFlight()) return false;
-    if (observer_.gaveUp(parts_.ranks[static_cast<std::size_t>(member)])) continue;
-    failAll(fault(Code::kPeerLost, rankName(member) + " has left the job while it was needed here",
-                  member));
+    const std::int32_t leaver = parts_.ranks[static_cast<std::size_t>(member)];
+    const SetObserver::Blame blame = observer_.blameFor(leaver);
+    if (!blame.certain) continue;
+    Status status = fault(Code::kPeerLost,
+                          rankName(member) + " has left the job while it was needed here", member);
+    if (blame.rank != leaver) {
+      status = Status(Code::kPeerLost, rankName(member) + " has given up because of rank " +
+                                           std::to_string(blame.rank))
+                   .withRank(blame.rank);
+    }
+    observer_.lostTo(blame.rank);
+    failAll(status);
     return true;
   }
   return false;

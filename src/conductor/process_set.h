@@ -33,9 +33,15 @@ class SetObserver {
   virtual void ran(const Execution& execution, TimePoint started) = 0;
   // The job cannot go on.
   virtual void broken(Status status) = 0;
-  // True if that rank has left only because of a failure elsewhere, of which this rank is about to
-  // hear itself.
-  virtual bool gaveUp(std::int32_t) { return false; }
+  // The set has failed because that rank has left.
+  virtual void lostTo(std::int32_t) {}
+  // Who is to blame for that rank's leaving: itself, or another one because of which it gave up.
+  // Not certain while this rank is about to hear of that one itself.
+  struct Blame {
+    std::int32_t rank = -1;
+    bool certain = true;
+  };
+  virtual Blame blameFor(std::int32_t rank) { return {rank, true}; }
 };
 
 class ProcessSet {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTickMs = 500;
 // The agent reaps its children at once; its account is usually there before the pidfd is looked at.
-constexpr int kAccountTries = 15;
+constexpr int kAccountTries = 25;
 constexpr int kAccountMs = 20;
 
 // The state letter of /proc/PID/stat; '?' if it cannot be read.

@@ -23,7 +23,8 @@ std::size_t contributionFor(std::size_t members) {
 
 std::size_t streamFor(std::size_t members) {
   if (members <= 4) return 64 * kKibi;
-  return members <= 16 ? 16 * kKibi : 4 * kKibi;
+  if (members <= 16) return 16 * kKibi;
+  return members <= 64 ? 4 * kKibi : kKibi;
 }
 
 // Slots of equal offsets in equal pages would fall into the same cache sets: shift them a little.

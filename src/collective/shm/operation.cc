@@ -24,6 +24,7 @@ Progress ShmOperation::progress() {
   Budget budget;
   budget.refill();
   const Advance result = advance(budget);
+  moved_ = result != Advance::kNothing;
   if (const int stranger = board().strangerFound(); stranger >= 0 && status_.ok()) {
     failForGood(Status::internal("member " + std::to_string(stranger) +
                                  " of this set speaks for another epoch"));

@@ -54,6 +54,7 @@ class ShmOperation : public Operation {
   ShmOperation& operator=(const ShmOperation&) = delete;
 
   Progress progress() final;
+  bool moved() const final { return moved_; }
   const Status& status() const final { return status_; }
 
  protected:
@@ -71,6 +72,7 @@ class ShmOperation : public Operation {
  private:
   ShmContext& context_;
   bool done_ = false;
+  bool moved_ = false;
   Status status_;
 };
 

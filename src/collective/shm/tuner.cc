@@ -9,12 +9,13 @@ namespace {
 constexpr std::size_t kKibi = 1024;
 constexpr std::size_t kMebi = 1024 * kKibi;
 
-// One in so many operations tries another way than the best known: often in the beginning, where
-// times are full of page faults, and seldom later. Ways that were much slower are tried again only
-// a quarter as often.
-constexpr std::uint64_t kBeginning = 200;
-constexpr std::uint64_t kExploreFirst = 8;
-constexpr std::uint64_t kExploreLater = 32;
+// Two in so many operations try another way than the best known (two, because the first finds the
+// caches as the other way left them): often in the beginning, where times are full of page faults,
+// and seldom later. Ways that were much slower are tried again only a quarter as often.
+constexpr std::uint64_t kBeginning = 256;
+constexpr std::uint64_t kExploreFirst = 16;
+constexpr std::uint64_t kExploreLater = 64;
+constexpr std::uint64_t kExplored = 2;
 constexpr double kMuchSlower = 1.3;
 
 constexpr std::size_t bytesOf(int sizeClass) { return std::size_t{1} << sizeClass; }
@@ -56,7 +57,7 @@ int Tuner::defaultExchange(int sizeClass) const {
   return 1;
 }
 
-int Tuner::defaultDirect(int sizeClass) const { return bytesOf(sizeClass) >= kMebi ? 1 : 0; }
+int Tuner::defaultDirect(int sizeClass) const { return bytesOf(sizeClass) >= 64 * kMebi ? 1 : 0; }
 
 Tuner::Choice Tuner::begin(std::size_t bytes) {
   Choice choice;
@@ -85,19 +86,15 @@ void Tuner::end(const Choice& choice, bool wasDirect, std::int64_t nanoseconds) 
   // Sizes of one class differ by up to a factor of two: compared by picoseconds per byte.
   const auto pace = static_cast<std::int64_t>(static_cast<double>(nanoseconds) * 1000.0 /
                                               static_cast<double>(choice.bytes | 1));
-  if (wasDirect) {
-    state.direct[static_cast<std::size_t>(choice.direct)].add(pace);
-  } else {
-    state.exchange[static_cast<std::size_t>(choice.exchange)].add(pace);
-  }
+  // A direct operation also speaks for its plan: one shot, which never is direct, has to beat it.
+  state.exchange[static_cast<std::size_t>(choice.exchange)].add(pace);
+  if (wasDirect) state.direct[static_cast<std::size_t>(choice.direct)].add(pace);
   const std::uint64_t number = choice.number + 2;
-  int exchange = choice.exchange;
+  const int exchange = next(state.exchange, number, defaultExchange(choice.sizeClass),
+                            [&](int plan) { return allowed(choice.sizeClass, plan); });
   int direct = choice.direct;
   if (wasDirect) {
     direct = next(state.direct, number, defaultDirect(choice.sizeClass), [](int) { return true; });
-  } else {
-    exchange = next(state.exchange, number, defaultExchange(choice.sizeClass),
-                    [&](int plan) { return allowed(choice.sizeClass, plan); });
   }
   const auto entry =
       static_cast<std::uint32_t>(exchange + 1) | static_cast<std::uint32_t>(direct + 1) << 8;
@@ -124,7 +121,7 @@ int Tuner::next(const std::array<Record, N>& records, std::uint64_t number, int 
   }
   if (untried >= 0) return untried;
   const std::uint64_t every = number < kBeginning ? kExploreFirst : kExploreLater;
-  if (number % every != 0) return best;
+  if (number % every >= kExplored) return best;
   const std::uint64_t turn = number / every;
   const int other = static_cast<int>(turn % N);
   if (other == best || !isAllowed(other)) return best;

@@ -19,8 +19,10 @@ farandole_error requireMismatch(const farandole_request& request, farandole_hand
 }
 
 void requireNames(const farandole_error& error, const std::string& usual, const std::string& odd) {
-  for (const std::string& text : {std::string("rank 0"), "rank " + std::to_string(kOdd), usual, odd})
-    if (!contains(error, text)) fail(__FILE__, __LINE__, "'" + text + "' is not in: " + error.message);
+  for (const std::string& text :
+       {std::string("rank 0"), "rank " + std::to_string(kOdd), usual, odd})
+    if (!contains(error, text))
+      fail(__FILE__, __LINE__, "'" + text + "' is not in: " + error.message);
 }
 
 }  // namespace

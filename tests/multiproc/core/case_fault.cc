@@ -95,14 +95,14 @@ bool oneRound(int round, const Buffers& buffers) {
 
 }  // namespace
 
-// allreduce_until_lost ordinary|shared forked|alone SEED
+// allreduce_until_lost ordinary|shared forked|alone leave|crash SEED
 CORE_CASE(allreduce_until_lost) {
   if (const farandole_code code = farandole_init(nullptr); code != FARANDOLE_OK) {
     sayLost(code, lastError());
     return;
   }
   if (arguments.at(1) == "forked" && ::fork() == 0) sleepAsForkedChild();
-  std::mt19937 random(static_cast<unsigned>(std::stoul(arguments.at(2)) * 7 +
+  std::mt19937 random(static_cast<unsigned>(std::stoul(arguments.at(3)) * 7 +
                                             static_cast<unsigned>(farandole_rank())));
   const Buffers buffers(arguments.at(0) == "shared");
   say("ready");
@@ -110,6 +110,8 @@ CORE_CASE(allreduce_until_lost) {
     if (random() % 4 == 0) sleepMs(static_cast<int>(random() % 3));
     if (!oneRound(round, buffers)) break;
   }
+  // As a program does that does not expect errors. It must not be taken for the cause.
+  if (arguments.at(2) == "crash") ::_exit(3);
   // A rank that has lost its job can still leave it in good order.
   REQUIRE_OK(farandole_shutdown());
   say("left");
@@ -149,6 +151,29 @@ CORE_CASE(keep_memory_of_a_given_up_job) {
     REQUIRE_OK(farandole_free(buffers.at(i)));
   }
   say("unchanged");
+}
+
+// given_up_late_rank RANK MILLISECONDS: the others do not wait so long for that rank.
+CORE_CASE(given_up_late_rank) {
+  REQUIRE_OK(farandole_init(nullptr));
+  const int late = std::stoi(arguments.at(0));
+  if (farandole_rank() == late) sleepMs(std::stoi(arguments.at(1)));
+  float value = 1;
+  const std::int64_t one = 1;
+  const farandole_request request = allreduceOf("awaited", &value, &one);
+  farandole_handle handle = 0;
+  const farandole_code refused = farandole_submit(&request, 1, &handle);
+  if (farandole_rank() == late) {
+    // It comes too late, and hears that it does.
+    REQUIRE(refused != FARANDOLE_OK || farandole_wait(handle, -1) == FARANDOLE_PEER_LOST);
+  } else {
+    REQUIRE_CODE(FARANDOLE_OK, refused);
+    REQUIRE_CODE(FARANDOLE_PEER_LOST, farandole_wait(handle, -1));
+    const farandole_error error = errorOf(handle);
+    REQUIRE(error.rank == late);
+    REQUIRE(contains(error, "'awaited'") && contains(error, "not by rank(s) " + arguments.at(0)));
+  }
+  REQUIRE_OK(farandole_shutdown());
 }
 
 // late_rank RANK MILLISECONDS: that rank submits so much later.

@@ -47,8 +47,9 @@ bool parseLoss(const std::string& output, Loss& loss) {
   const auto start = output.find("lost at=");
   if (start == std::string::npos) return false;
   char message[512] = "";
-  const int fields = std::sscanf(output.c_str() + start, "lost at=%ld code=%d rank=%d message=%511[^\n]",
-                                 &loss.at, &loss.code, &loss.rank, message);
+  const int fields =
+      std::sscanf(output.c_str() + start, "lost at=%ld code=%d rank=%d message=%511[^\n]", &loss.at,
+                  &loss.code, &loss.rank, message);
   loss.message = message;
   return fields == 4;
 }
@@ -69,7 +70,7 @@ std::string mapsOf(pid_t pid) {
   return text.str();
 }
 
-void expectEveryoneKnows(const std::vector<Job::RankResult>& results, int victim,
+void expectEveryoneKnows(const std::vector<Job::RankResult>& results, int victim, int code,
                          std::int64_t killedAt) {
   for (int rank = 0; rank < static_cast<int>(results.size()); ++rank) {
     const auto& result = results[static_cast<std::size_t>(rank)];
@@ -77,7 +78,7 @@ void expectEveryoneKnows(const std::vector<Job::RankResult>& results, int victim
       EXPECT_TRUE(result.signalled && result.code == SIGKILL) << result.output;
       continue;
     }
-    EXPECT_TRUE(result.ended && !result.signalled && result.code == 0)
+    EXPECT_TRUE(result.ended && !result.signalled && result.code == code)
         << "rank " << rank << " ended with " << result.code << ":\n"
         << result.output;
     Loss loss;
@@ -103,9 +104,11 @@ TEST_P(Kill, AtAnyMomentIsKnownToAllWithinASecond) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(ranks));
     const char* memory = random() % 2 == 0 ? "ordinary" : "shared";
     const char* children = random() % 2 == 0 ? "forked" : "alone";
+    const char* ending = random() % 2 == 0 ? "leave" : "crash";
     SCOPED_TRACE("round " + std::to_string(round) + ": " + std::to_string(ranks) + " ranks, " +
-                 memory + ", " + children + ", victim " + std::to_string(victim));
-    Job job({ranks, {"allreduce_until_lost", memory, children, std::to_string(random() % 1000)}});
+                 memory + ", " + children + ", " + ending + ", victim " + std::to_string(victim));
+    Job job({ranks,
+             {"allreduce_until_lost", memory, children, ending, std::to_string(random() % 1000)}});
     ASSERT_TRUE(job.waitForLineEverywhere("ready")) << troubleWith(job.finish());
     sleepMicroseconds(random() % 30'000);
     const std::string maps = mapsOf(job.pid(victim));
@@ -113,7 +116,7 @@ TEST_P(Kill, AtAnyMomentIsKnownToAllWithinASecond) {
     EXPECT_THAT(maps, Not(HasSubstr("/dev/shm/")));
     const std::int64_t killedAt = monotonicNanoseconds();
     job.kill(victim, SIGKILL);
-    expectEveryoneKnows(job.finish(), victim, killedAt);
+    expectEveryoneKnows(job.finish(), victim, ending == std::string("crash") ? 3 : 0, killedAt);
   }
   for (const auto& name : sharedMemoryFiles()) EXPECT_THAT(name, Not(HasSubstr("farandole")));
 }
@@ -125,7 +128,7 @@ TEST(KillWhileStarting, EndsEveryonesInit) {
   for (int round = 0; round < kRounds && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const int victim = static_cast<int>(random() % 3);
-    Job job({3, {"allreduce_until_lost", "ordinary", "alone", std::to_string(round)}});
+    Job job({3, {"allreduce_until_lost", "ordinary", "alone", "leave", std::to_string(round)}});
     sleepMicroseconds(random() % 12'000);
     const std::int64_t killedAt = monotonicNanoseconds();
     job.kill(victim, SIGKILL);

@@ -75,5 +75,14 @@ TEST(Stall, WarningIsGivenWhenTheFirstRankIsLate) {
   EXPECT_THAT(both, HasSubstr("rank(s) 0"));
 }
 
+class StallLimit : public ::testing::TestWithParam<const char*> {};
+TEST_P(StallLimit, EndsTheJobAndNamesTheLateRank) {
+  EXPECT_EQ(runCase({3,
+                     {"given_up_late_rank", GetParam(), "2500"},
+                     {{"FARANDOLE_STALL_SHUTDOWN_SECONDS", "1"}}}),
+            "");
+}
+INSTANTIATE_TEST_SUITE_P(Late, StallLimit, ::testing::Values("0", "1"));
+
 }  // namespace
 }  // namespace farandole::test

@@ -17,8 +17,8 @@ using Arguments = std::vector<std::string>;
 struct CaseRegistration {
   CaseRegistration(const char* name, void (*body)(const Arguments&));
 };
-#define CORE_CASE(name)                                                        \
-  static void name(const ::farandole::test::Arguments& arguments);             \
+#define CORE_CASE(name)                                                             \
+  static void name(const ::farandole::test::Arguments& arguments);                  \
   static const ::farandole::test::CaseRegistration name##_registered_(#name, name); \
   static void name([[maybe_unused]] const ::farandole::test::Arguments& arguments)
 
