@@ -7,6 +7,7 @@
 #include "bootstrap/meeting.h"
 #include "collective/shm/shm_communicator.h"
 #include "conductor/leave_mark.h"
+#include "conductor/process_state.h"
 #include "control/shm_control.h"
 
 namespace farandole {
@@ -82,6 +83,10 @@ Status Runtime::join(Deadline deadline) {
   options.spin = config_.spin;
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
+  options.stopped = [pids = pids_](std::int32_t rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < pids.size() && isStopped(processState(pids[at]));
+  };
   conductor_ = std::make_unique<Conductor>(*neighbourhood_, timeline_, options);
 
   std::vector<Watch::Peer> peers;

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,8 @@ class Conductor final : public SetObserver {
     Duration spin = std::chrono::microseconds(50);
     Duration stallWarning = std::chrono::seconds(60);
     Duration stallShutdown = Duration::zero();
+    // Whether that rank's process is stopped; any thread. May be empty.
+    std::function<bool(std::int32_t)> stopped;
   };
   struct Counters {
     std::uint64_t operations = 0;
@@ -76,6 +79,7 @@ class Conductor final : public SetObserver {
   void broken(Status status) override;
   void lostTo(std::int32_t rank) override;
   Blame blameFor(std::int32_t rank) override;
+  bool stopped(std::int32_t rank) override { return options_.stopped && options_.stopped(rank); }
 
   enum class Left { kDone, kTimeout, kInterrupted };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);

@@ -453,6 +453,22 @@ bool ProcessSet::checkLeavers() {
   return false;
 }
 
+// A batch that everyone has started ends unless a process is stopped in the middle of it.
+bool ProcessSet::checkStuck(TimePoint now, Duration endAfter) {
+  if (endAfter <= Duration::zero() || !running_ || now - runningSince_ < endAfter) return false;
+  for (int member = 0; member < size(); ++member) {
+    if (member == parts_.me || !observer_.stopped(parts_.ranks[static_cast<std::size_t>(member)]))
+      continue;
+    observer_.broken(fault(Code::kPeerLost,
+                           rankName(member) +
+                               " was stopped in the middle of an operation and has not gone on"
+                               " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
+                           member));
+    return true;
+  }
+  return false;
+}
+
 void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfter) {
   if (now - lastStallCheck_ < std::chrono::milliseconds(200)) return;
   lastStallCheck_ = now;
@@ -464,8 +480,9 @@ void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfte
     }
     return members.size() > 16 ? text + ", …" : text;
   };
+  if (checkStuck(now, endAfter)) return;
   if (!parts_.sequencer) {
-    if (endAfter <= Duration::zero()) return;
+    if (endAfter <= Duration::zero() || running_) return;
     // The sequencer ends stalled jobs; if it is itself what hangs, nobody else will.
     const auto limit = endAfter + std::chrono::seconds(2);
     std::string stuck;

@@ -41,6 +41,8 @@ class SetObserver {
     std::int32_t rank = -1;
     bool certain = true;
   };
+  // True if that rank's process is known to be stopped.
+  virtual bool stopped(std::int32_t) { return false; }
   virtual Blame blameFor(std::int32_t rank) { return {rank, true}; }
 };
 
@@ -124,6 +126,7 @@ class ProcessSet {
   bool advancePointToPoint();
   void startPointToPoint(const EntryPtr& entry);
   bool checkLeavers();
+  bool checkStuck(TimePoint now, Duration endAfter);
   void handle(Define& entry);
   void handle(Batch& entry, TimePoint now);
   void handle(Refuse& entry);

@@ -1,6 +1,5 @@
 #include "conductor/watch.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "conductor/leave_mark.h"
+#include "conductor/process_state.h"
 
 namespace farandole {
 namespace {
@@ -18,20 +18,6 @@ constexpr int kTickMs = 500;
 // The agent reaps its children at once; its account is usually there before the pidfd is looked at.
 constexpr int kAccountTries = 25;
 constexpr int kAccountMs = 20;
-
-// The state letter of /proc/PID/stat; '?' if it cannot be read.
-char processState(pid_t pid) {
-  const UniqueFd file(
-      ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return '?';
-  char text[512];
-  const auto got = ::read(file.get(), text, sizeof text);
-  if (got <= 0) return '?';
-  // "pid (name) S …": the name may contain anything, so look for its last parenthesis.
-  const std::string_view view(text, static_cast<std::size_t>(got));
-  const auto end = view.rfind(')');
-  return end == std::string_view::npos || end + 2 >= view.size() ? '?' : view[end + 2];
-}
 
 }  // namespace
 
@@ -120,7 +106,7 @@ void Watch::lookForStopped() {
     // One reporter for each: local rank 0, and for it local rank 1.
     if (me != (peer.localRank == 0 ? 1 : 0)) continue;
     const char state = processState(peer.pid);
-    const bool stopped = state == 'T' || state == 't';
+    const bool stopped = isStopped(state);
     bool& reported = stopped_[peer.localRank];
     if (stopped == reported) continue;
     reported = stopped;

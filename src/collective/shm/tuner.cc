@@ -122,12 +122,17 @@ int Tuner::next(const std::array<Record, N>& records, std::uint64_t number, int 
   if (untried >= 0) return untried;
   const std::uint64_t every = number < kBeginning ? kExploreFirst : kExploreLater;
   if (number % every >= kExplored) return best;
+  std::array<int, N> others{};
+  std::size_t count = 0;
+  for (int way = 0; way < static_cast<int>(N); ++way) {
+    if (way != best && isAllowed(way)) others[count++] = way;
+  }
+  if (count == 0) return best;
   const std::uint64_t turn = number / every;
-  const int other = static_cast<int>(turn % N);
-  if (other == best || !isAllowed(other)) return best;
+  const int other = others[turn % count];
   const auto otherTime = static_cast<double>(records[static_cast<std::size_t>(other)].best());
   const auto bestTime = static_cast<double>(records[static_cast<std::size_t>(best)].best());
-  if (otherTime > kMuchSlower * bestTime && turn / N % 4 != 0) return best;
+  if (otherTime > kMuchSlower * bestTime && turn / count % 4 != 0) return best;
   return other;
 }
 

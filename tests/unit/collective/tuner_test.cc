@@ -40,13 +40,11 @@ TEST_F(TunerTest, MembersAgreeEvenWhenOneIsAheadAndTheFastestWayWins) {
   Tuner second(*one_);
   constexpr std::size_t kBytes = 4 << 20;
   std::array<std::int64_t, 5> times = {9, 500, 100, 300, 400};
-  std::vector<int> ways;
   std::array<int, 5> used{};
   const auto run = [&](int operations) {
     used.fill(0);
     for (int i = 0; i < operations; ++i) {
       const Tuner::Choice a = first.begin(kBytes);
-      ways.push_back(a.exchange);
       ++used[static_cast<std::size_t>(a.exchange)];
       first.end(a, /*wasDirect=*/false, times[static_cast<std::size_t>(a.exchange)] * 1000);
       // The other member takes up this operation only now: member 0 may have ended it already.
