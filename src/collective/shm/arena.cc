@@ -27,7 +27,12 @@ constexpr std::size_t kGranule = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // 256 ranks that map each other's arenas must fit into 47 bits of address space.
+#ifdef FARANDOLE_THREAD_SANITIZER
+constexpr std::size_t kLargestArena = std::size_t{1}
+                                      << 30;  // its shadow is a multiple of every mapping
+#else
 constexpr std::size_t kLargestArena = std::size_t{256} << 30;
+#endif
 constexpr std::size_t kSmallestArena = std::size_t{64} << 20;
 
 constexpr std::size_t roundUp(std::size_t value, std::size_t unit) {
@@ -49,9 +54,6 @@ std::size_t limitOf(decltype(RLIMIT_AS) resource) {
 }
 
 std::size_t defaultCapacity() {
-#ifdef FARANDOLE_THREAD_SANITIZER
-  return std::size_t{1} << 30;  // its shadow is a multiple of every mapping
-#else
   struct sysinfo info {};
   std::size_t bytes = std::size_t{16} << 30;
   if (::sysinfo(&info) == 0) bytes = std::size_t{info.totalram} * info.mem_unit;
@@ -60,7 +62,6 @@ std::size_t defaultCapacity() {
   bytes = std::min(bytes, limitOf(RLIMIT_AS) / 16);
   bytes = std::min(bytes, limitOf(RLIMIT_FSIZE));  // ftruncate beyond it is a SIGXFSZ
   return std::max(bytes, kSmallestArena);
-#endif
 }
 
 std::string megabytes(std::size_t bytes) {
