@@ -12,8 +12,7 @@ namespace farandole {
 namespace {
 
 std::string readPage() {
-  const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream in(root.parent_path() / "docs" / "environment.md");
+  std::ifstream in(std::filesystem::path(FARANDOLE_SOURCE_DIR) / "docs" / "environment.md");
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
