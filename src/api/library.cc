@@ -96,14 +96,20 @@ Status Library::init(std::chrono::milliseconds timeout) {
     runtime_ = *started;
   }
   if (agent_) agent_->report("initialised size=" + std::to_string(config->size));
-  if (!config->timeline.empty()) return startTimeline(config->timeline, *config);
-  return {};
+  if (config->timeline.empty()) return {};
+  Status status = startTimeline(config->timeline, *config);
+  // Half an init would be worse than none.
+  if (!status.ok()) FARANDOLE_RETURN_IF_ERROR(end(*started));
+  return status;
 }
 
 Status Library::shutdown() {
   const std::lock_guard life(lifeMutex_);
-  std::shared_ptr<Runtime> ending = runtime();
-  if (!ending) return {};
+  const std::shared_ptr<Runtime> ending = runtime();
+  return ending ? end(ending) : Status();
+}
+
+Status Library::end(const std::shared_ptr<Runtime>& ending) {
   if (ending->conductor().inCallback()) {
     return Status::invalid("shutdown cannot be called from a completion callback");
   }
@@ -113,18 +119,18 @@ Status Library::shutdown() {
     const std::lock_guard lock(mutex_);
     runtime_ = nullptr;
   }
-  std::shared_ptr<Arena> arena = ending->stop();
+  ending->stop();
   if (agent_) agent_->report("shut down");
   const std::lock_guard lock(mutex_);
   bool held = false;
   for (auto& [memory, allocation] : allocations_) {
     if (!allocation.shared) continue;
     allocation.shared = false;
-    allocation.retired = arena;
+    allocation.retired = ending;
     held = true;
   }
   // A rank that was given up and wakes later must not write into memory that the user still holds.
-  return held ? arena->detach() : Status();
+  return held ? ending->arena().detach() : Status();
 }
 
 Result<void*> Library::allocate(std::size_t bytes) {
@@ -163,7 +169,7 @@ Status Library::free(void* memory) {
   if (allocation.shared && current) {
     current->arena().free(memory);
   } else if (allocation.retired) {
-    allocation.retired->free(memory);
+    allocation.retired->arena().free(memory);
   } else {
     std::free(memory);
   }

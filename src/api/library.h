@@ -47,14 +47,16 @@ class Library {
   static Status checkProcess();
 
  private:
-  // Memory handed to the user. arena: where it lies; null: ordinary memory.
+  // Memory handed to the user: shared now, or left over from a runtime that has ended, or ordinary.
   struct Allocation {
     std::size_t bytes = 0;
-    std::shared_ptr<Arena> retired;
+    std::shared_ptr<Runtime> retired;
     bool shared = false;
   };
 
   Library() = default;
+  // With lifeMutex_ held.
+  Status end(const std::shared_ptr<Runtime>& ending);
   Status connectAgent(const Config& config, Deadline deadline);
   static void afterForkInChild();
   static void atExit();

@@ -244,25 +244,18 @@ void Runtime::rankEnded(const RankEnd& end) {
   if (watch_) watch_->rankEnded(end);
 }
 
-std::unique_ptr<Arena> Runtime::stop() {
+void Runtime::stop() {
   conductor_->stop();
   // After the last word on every control channel: from now on this process may end.
   std::uint32_t here = kStillHere;
   neighbourhood_->header().leaves[neighbourhood_->rank()].left.compare_exchange_strong(
       here, kLeftInGoodOrder, std::memory_order_release, std::memory_order_relaxed);
   neighbourhood_->ringAll();
-  std::unique_ptr<Watch> watch;
+  std::unique_ptr<Watch> watch;  // ends with this function, outside of the lock
   {
     const std::lock_guard lock(watchMutex_);
     watch = std::move(watch_);
   }
-  watch.reset();
-  conductor_.reset();
-  // The pages stay until the last process has unmapped them; others may still read what this rank
-  // published.
-  auto arena = neighbourhood_->releaseArena();
-  neighbourhood_.reset();
-  return arena;
 }
 
 void Runtime::closeAfterFork() {

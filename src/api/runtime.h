@@ -45,9 +45,9 @@ class Runtime {
   // An account of a rank's end, from the agent.
   void rankEnded(const RankEnd& end);
 
-  // Ends everything in flight and leaves. Returns the arena, detached, for memory that the user
-  // still holds.
-  std::unique_ptr<Arena> stop();
+  // Ends everything in flight and leaves. Whoever still holds the runtime may go on to call it:
+  // every operation fails, the arena stays.
+  void stop();
 
   // Only in a fork child: closes every descriptor without touching a lock.
   void closeAfterFork();

@@ -69,9 +69,6 @@ class Neighbourhood {
   bool crowded() const { return crowded_; }
 
   Arena& arena() { return *own_; }
-  // The last thing done with a neighbourhood: its arena lives on, for memory that the user still
-  // holds.
-  std::unique_ptr<Arena> releaseArena() { return std::move(own_); }
   // Where local rank's offset lies in this process; nullptr unless [offset, offset+bytes) is inside
   // its arena.
   std::byte* at(int rank, std::uint64_t offset, std::uint64_t bytes) const;
