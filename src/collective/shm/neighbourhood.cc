@@ -115,6 +115,8 @@ Status Neighbourhood::awaitHeader(Deadline deadline) {
       return Status::timeout("local rank 0 has not set up the neighbourhood").withRank(0);
     }
     if (endedWithin(pidfds_[0].get(), 1)) {
+      // It may have written its header, done all it wanted, and ended since the last look.
+      if (header_->magic.load(std::memory_order_acquire) == NeighbourhoodHeader::kMagic) break;
       return Status(Code::kPeerLost, "local rank 0 ended during set-up").withRank(0);
     }
   }
