@@ -35,6 +35,9 @@ std::optional<TrainOptions> parseOptions(int argc, char** argv, bool talkative, 
       ->capture_default_str();
   app.add_flag("--independent", options.independent,
                "ranks train alone on their shards, for comparison");
+  app.add_flag("--lockstep", options.lockstep,
+               "independent ranks meet after every step: what waiting for each other costs")
+      ->needs("--independent");
   app.add_flag("--json", options.json, "the last line is the result as JSON");
   try {
     app.parse(argc, argv);

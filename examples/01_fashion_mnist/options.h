@@ -21,6 +21,7 @@ struct TrainOptions {
   int threads = 1;
   std::size_t limit = 0;     // 0: all images
   bool independent = false;  // ranks train alone
+  bool lockstep = false;     // … and meet in a barrier after every step
   bool json = false;
 };
 

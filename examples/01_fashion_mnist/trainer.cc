@@ -146,6 +146,7 @@ double Trainer::Parts::trainStep(const at::Tensor& indices, double rate) {
     optimizer->step();
   } else {
     sgd.step();
+    if (options.lockstep) farandole::barrier();
   }
   return loss.item<double>();
 }

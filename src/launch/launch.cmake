@@ -1,6 +1,9 @@
 # The launcher, without main(): the command is put together in ../command.cmake.
 find_package(CLI11 REQUIRED)
-file(GLOB launch_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+file(GLOB_RECURSE launch_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
 list(FILTER launch_sources EXCLUDE REGEX "/main\\.cc$")
 add_library(farandole_launch STATIC ${launch_sources})
-target_link_libraries(farandole_launch PUBLIC farandole_bootstrap farandole_base CLI11::CLI11)
+target_link_libraries(farandole_launch PUBLIC farandole_bootstrap farandole_base CLI11::CLI11 nlohmann_json::nlohmann_json
+  yaml-cpp)
