@@ -1,0 +1,22 @@
+// Names with number ranges in brackets: node[01-16], rack[0-1]n[1,3,5-7]-ib. The form is Slurm's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace farandole {
+
+// Beyond this a range is a typing error.
+inline constexpr int kMostHosts = 65536;
+
+// Every name the pattern stands for, in the order written; the last bracket changes fastest. Zero
+// padding is kept. A pattern without brackets is its only name. The names are not checked.
+Result<std::vector<std::string>> expandHostRange(std::string_view pattern);
+
+// The pieces between the commas that are outside brackets.
+Result<std::vector<std::string_view>> splitHostList(std::string_view list);
+
+}  // namespace farandole

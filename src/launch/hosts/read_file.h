@@ -1,0 +1,17 @@
+// Reading a file that somebody else wrote.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "base/status.h"
+
+namespace farandole {
+
+// The whole file, or an error that names it if it is longer than `most`. It may be a pipe, as in
+// --hostfile <(command): then its end is waited for, for as long as `patience`.
+Result<std::string> readFile(const std::string& path, std::size_t most,
+                             std::chrono::milliseconds patience);
+
+}  // namespace farandole

@@ -1,0 +1,30 @@
+// Small words for reading text that people and schedulers wrote.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farandole {
+
+// Without blanks, tabs and carriage returns at both ends.
+std::string_view trimmed(std::string_view text);
+
+// A decimal number of digits only, at most 18 of them: no sign, no blank.
+std::optional<std::int64_t> parseDigits(std::string_view text);
+
+// The text in quotes for an error message: one line, printable, of bounded length, whatever it is.
+std::string quoted(std::string_view text);
+
+// The words between blanks.
+std::vector<std::string_view> splitWords(std::string_view text);
+
+// The pieces between separators; one piece more than there are separators.
+std::vector<std::string_view> splitAt(std::string_view text, char separator);
+
+// "1 slot", "2 slots"
+std::string countOf(std::int64_t count, std::string_view noun);
+
+}  // namespace farandole
