@@ -1,0 +1,58 @@
+// The command line of the system's ssh client, and of the shell at its other end.
+//
+// Farandole brings no ssh of its own: the user's configuration, keys, agent and jump hosts apply as
+// they do for `ssh HOST`. What must hold whatever that configuration says is set on the command
+// line, which ssh prefers: no questions, no terminal, no forwardings, no unknown host keys, and an
+// end within ten seconds when the link is dead.
+//
+// The client speaks at LogLevel INFO because its reasons for a closed connection are told there and
+// not at ERROR. The host's banner comes with them: show ssh's stderr after a failure only, through
+// explainSshFailure (ssh_failure.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace farandole {
+
+struct SshTarget {
+  std::string host;  // a name, an alias of ssh_config, or an address; [::1] and ::1 are the same
+  std::string user;  // empty: as ssh_config says, else our own
+  int port = 0;      // 0: SshOptions::port
+};
+
+struct SshOptions {
+  int port = 0;              // for hosts without one of their own; 0: as ssh_config says, else 22
+  std::string identityFile;  // empty: ssh's own choice
+  bool acceptNewHostKeys = false;
+  int connectTimeoutSeconds = 10;
+  std::string program = "ssh";  // see sshProgram()
+};
+
+// $FARANDOLE_SSH (a name on PATH or a path; no arguments) if it is set and not empty, else "ssh".
+std::string sshProgram();
+
+// Whether host, user and ports are what they may be. Names with characters that a shell knows are
+// refused: ssh_config may hand them to one (ProxyCommand, Match exec).
+Status checkSshTarget(const SshTarget& target, const SshOptions& options);
+
+// The whole argv, the program first; remoteCommand is given to the login shell at the other end.
+// Both must have passed their checks (checkSshTarget, remoteShell).
+std::vector<std::string> sshArguments(const SshTarget& target, const SshOptions& options,
+                                      const std::string& remoteCommand);
+
+// A command that runs the script in /bin/sh whatever the login shell is: sh, bash, zsh, csh and
+// fish understand it alike. They do because the script may contain neither a single quote, nor an
+// exclamation mark (csh's history), nor a line end, nor a backslash before another one or at its
+// end (fish): kInvalidArgument.
+Result<std::string> remoteShell(std::string_view script);
+
+// The host as ssh names it: without the brackets of an IPv6 address.
+std::string bareHost(const std::string& host);
+// The port that was asked for: the target's, else the options'; 0 if neither says one.
+int portAsked(const SshTarget& target, const SshOptions& options);
+
+}  // namespace farandole
