@@ -121,22 +121,25 @@ lab_port() {
   case "$what" in drop | refuse | open) ;; *) fail "port $host $which: drop, refuse or open?" ;; esac
   in_net "$pid" nft -f - <<'TEXT'
 table inet ports {
-set drop { type inet_service
+set dropped { type inet_service
 flags interval
 }
-set refuse { type inet_service
+set refused { type inet_service
 flags interval
 }
-chain in { type filter hook input priority 0
+chain input { type filter hook input priority 0
 }
 }
-flush chain inet ports in
-add rule inet ports in tcp dport @drop drop
-add rule inet ports in tcp dport @refuse reject with tcp reset
+flush chain inet ports input
+add rule inet ports input tcp dport @dropped drop
+add rule inet ports input tcp dport @refused reject with tcp reset
 TEXT
-  for set in drop refuse; do
+  for set in dropped refused; do
     in_net "$pid" nft delete element inet ports "$set" "{ $which }" 2>/dev/null || true
-    [ "$what" != "$set" ] || in_net "$pid" nft add element inet ports "$set" "{ $which }"
   done
+  case "$what" in
+    drop) in_net "$pid" nft add element inet ports dropped "{ $which }" ;;
+    refuse) in_net "$pid" nft add element inet ports refused "{ $which }" ;;
+  esac
   remember "$host" "port.$which" "$([ "$what" = open ] && echo off || echo "$what")"
 }
