@@ -22,7 +22,6 @@ namespace farandole::test {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr auto kPatience = std::chrono::seconds(40);
 
 // Identity of a surrounding job, or settings of the person who runs the tests, must not leak in.
 bool leaks(const std::string& entry) {
@@ -42,7 +41,7 @@ void makePipe(UniqueFd& read, UniqueFd& write) {
 }  // namespace
 
 Command::Command(const std::vector<std::string>& words, const Options& options)
-    : input_(options.input) {
+    : patience_(options.patience), input_(options.input) {
   std::vector<std::string> environment = options.env;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!leaks(*entry)) environment.emplace_back(*entry);
@@ -127,7 +126,7 @@ bool Command::reap() {
 }
 
 bool Command::waitForOutput(const std::string& text, int count) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + patience_;
   while (countOf(outcome_.out, text) + countOf(outcome_.err, text) < count) {
     if (std::chrono::steady_clock::now() >= end || (!out_ && !err_)) return false;
     pump(milliseconds(50));
@@ -136,10 +135,10 @@ bool Command::waitForOutput(const std::string& text, int count) {
 }
 
 Outcome Command::finish() {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + patience_;
   bool killed = false;
   while (!(reap() && !out_ && !err_)) {
-    if (std::chrono::steady_clock::now() >= end + (killed ? kPatience : milliseconds(0))) {
+    if (std::chrono::steady_clock::now() >= end + (killed ? patience_ : milliseconds(0))) {
       outcome_.timedOut = true;
       if (killed) break;
       killed = true;

@@ -28,6 +28,7 @@ class Command {
     bool terminal = false;         // stdin, stdout and stderr are a terminal (all read as out)
     std::string folder;            // to run in
     std::vector<std::string> env;  // additional NAME=value
+    std::chrono::milliseconds patience = std::chrono::seconds(40);  // then it is killed
   };
 
   // words after "farandole".
@@ -53,6 +54,7 @@ class Command {
 
   pid_t pid_ = -1;
   bool ended_ = false;
+  const std::chrono::milliseconds patience_;
   std::string input_;
   UniqueFd in_;
   UniqueFd out_;

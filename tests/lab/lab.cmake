@@ -1,0 +1,16 @@
+# Tests on several hosts that are namespaces of this machine (tools/lab). Need root.
+# The same Command as the launcher's tests, for another command: tools/lab, which enters the hosts.
+add_library(lab_harness STATIC ${CMAKE_CURRENT_LIST_DIR}/../multiproc/launch/command.cc
+  ${CMAKE_CURRENT_LIST_DIR}/lab.cc)
+target_include_directories(lab_harness PUBLIC ${CMAKE_CURRENT_LIST_DIR}/.. ${CMAKE_CURRENT_LIST_DIR}/../multiproc)
+target_link_libraries(lab_harness PUBLIC farandole_base GTest::gtest)
+target_compile_definitions(lab_harness PRIVATE FARANDOLE_COMMAND="${PROJECT_SOURCE_DIR}/tools/lab")
+
+# Every laboratory has a name of its own: tests may run at the same time.
+file(GLOB lab_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cc)
+add_executable(lab_tests ${lab_test_sources})
+target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock)
+target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
+  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab")
+add_dependencies(lab_tests farandole_command)
+gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)
