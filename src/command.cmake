@@ -10,4 +10,17 @@ if(TARGET farandole_launch)
     target_compile_definitions(farandole_command PRIVATE FARANDOLE_WITH_BENCH)
   endif()
   install(TARGETS farandole_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+  # The names of the commands it replaces. Those that other packages install under the same name stand
+  # apart: whoever wants them puts compat/bin into PATH.
+  foreach(pair bin:horovodrun bin:ipexrun compat/bin:torchrun compat/bin:mpirun compat/bin:mpiexec)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 folder)
+    list(GET pair 1 name)
+    string(REGEX REPLACE "[^/]+" ".." up ${folder})
+    add_custom_command(TARGET farandole_command POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/${folder}
+      COMMAND ${CMAKE_COMMAND} -E create_symlink ${up}/bin/farandole ${CMAKE_BINARY_DIR}/${folder}/${name})
+    install(FILES ${CMAKE_BINARY_DIR}/${folder}/${name} DESTINATION ${folder})
+  endforeach()
 endif()

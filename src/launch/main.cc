@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/compat/compat.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
 #ifdef FARANDOLE_WITH_BENCH
@@ -55,7 +56,8 @@ int main(int argc, char** argv) {
   farandole::addBenchCommand(app);
 #endif
 
-  std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (const auto code = farandole::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
   if (words.empty()) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;

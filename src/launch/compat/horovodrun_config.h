@@ -1,0 +1,14 @@
+// horovodrun's --config-file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace farandole {
+
+// The keys of the YAML file as flags of horovodrun, each one word.
+Result<std::vector<std::string>> horovodConfigFlags(const std::string& path);
+
+}  // namespace farandole

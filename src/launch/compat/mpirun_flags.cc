@@ -1,0 +1,115 @@
+// Flags of mpirun and mpiexec: Open MPI 4 and 5, Hydra (MPICH, Intel MPI). One and two dashes are
+// the same to Open MPI; Hydra is read in the same way.
+#include "launch/compat/grammars.h"
+
+namespace farandole {
+namespace {
+
+using enum Takes;
+
+constexpr const char* kOneList =
+    "place ranks with the host list, --map-by and --bind-to instead: leave it out";
+constexpr const char* kMpiOnly = "only means something to MPI";
+constexpr const char* kAllPass = "all variables of this shell reach the ranks";
+
+constexpr Flag kFlags[] = {
+    {"--help -h", kNothing, Becomes::kSpecial, "shows this list"},
+    {"--version -V -info", kNothing, Becomes::kSpecial, "shows Farandole's version"},
+    {"-np -n -c", kValue, Becomes::kOption, "-np"},
+    // Hosts.
+    {"--hostfile --machinefile -machine -f --default-hostfile", kValue, Becomes::kOption,
+     "--hostfile"},
+    {"--host -H -hosts", kValue, Becomes::kOption, "--hosts"},
+    {"--npernode -N -ppn -perhost", kValue, Becomes::kOption, "--slots-per-host"},
+    {"--pernode -grr -rr", kNothing, Becomes::kSpecial, "`--slots-per-host 1`"},
+    {"--npersocket", kValue, Becomes::kRefusal, kOneList},
+    {"--nolocal", kNothing, Becomes::kRefusal, "leave this machine out of the host list instead"},
+    {"--rankfile -rf", kValue, Becomes::kRefusal, kOneList},
+    {"--configfile -app --app", kValue, Becomes::kRefusal,
+     "all ranks run the same command here: type it on the command line"},
+    {"--oversubscribe", kNothing, Becomes::kNothing, "more ranks than cores are always allowed"},
+    {"--nooversubscribe", kNothing, Becomes::kNote, "more ranks than cores are always allowed"},
+    // Placement and binding.
+    {"--map-by", kValue, Becomes::kSpecial,
+     "`--map-by`; slot, core, socket and numa fill a host before the next; ppr:N:node becomes "
+     "`--slots-per-host N`"},
+    {"--rank-by", kValue, Becomes::kNote, "ranks are numbered host by host, as --map-by says"},
+    {"--bind-to", kValue, Becomes::kSpecial, "`--bind-to`; socket and caches become numa"},
+    {"--bynode", kNothing, Becomes::kSpecial, "`--map-by node`"},
+    {"--byslot", kNothing, Becomes::kSpecial, "`--map-by slot`"},
+    {"--bind-to-none", kNothing, Becomes::kSpecial, "`--bind-to none`"},
+    {"--bind-to-core", kNothing, Becomes::kSpecial, "`--bind-to core`"},
+    {"--bind-to-socket", kNothing, Becomes::kSpecial, "`--bind-to numa`"},
+    {"--cpus-per-proc --cpus-per-rank", kValue, Becomes::kOption, "--threads"},
+    {"--use-hwthread-cpus", kNothing, Becomes::kNote, "every CPU this job may use is counted"},
+    {"--cpu-set --cpu-list", kValue, Becomes::kRefusal,
+     "type farandole run --cpus \"0-3;4-7\" instead (the CPUs of each local rank)"},
+    {"--report-bindings", kNothing, Becomes::kOption, "--display-map"},
+    // Output.
+    {"--display-map", kNothing, Becomes::kOption, "--display-map-ompi"},
+    {"--display-devel-map --display-allocation", kNothing, Becomes::kOption, "--display-map-ompi"},
+    {"--display", kValue, Becomes::kSpecial, "map, allocation and bind: `--display-map-ompi`"},
+    {"--tag-output", kNothing, Becomes::kOption, "--tag-output"},
+    {"--timestamp-output", kNothing, Becomes::kOption, "--timestamp-output"},
+    {"--output", kValue, Becomes::kSpecial,
+     "tag: `--tag-output`; timestamp: `--timestamp-output`; dir=FOLDER: `--output-filename`"},
+    {"--output-filename", kValue, Becomes::kOption, "--output-filename"},
+    {"-l --prepend-rank", kNothing, Becomes::kSpecial, "lines get their rank as a prefix"},
+    {"--outfile-pattern", kValue, Becomes::kRefusal, "type --output-filename FOLDER instead"},
+    {"--errfile-pattern", kValue, Becomes::kRefusal, "type --output-filename FOLDER instead"},
+    {"--merge-stderr-to-stdout", kNothing, Becomes::kNote,
+     "stderr stays stderr: type 2>&1 behind the line"},
+    {"--xterm", kValue, Becomes::kRefusal, "there are no windows: type --output-filename FOLDER"},
+    {"--verbose -v", kNothing, Becomes::kOption, "--verbose"},
+    {"--quiet -q", kNothing, Becomes::kOption, "--quiet"},
+    // Environment.
+    {"-x", kValue, Becomes::kOption, "-x"},
+    {"-genv -env", kAssignment, Becomes::kSpecial, "`--env NAME=VALUE`"},
+    {"-genvlist -envlist", kValue, Becomes::kSpecial, "`-x`, for each name"},
+    {"-genvall -envall", kNothing, Becomes::kNothing, kAllPass},
+    {"-genvnone -envnone", kNothing, Becomes::kNote, kAllPass},
+    {"--mca -gmca --prtemca --pmixmca", kTwoValues, Becomes::kSpecial,
+     "see the table of parameters below"},
+    {"--am --tune", kValue, Becomes::kRefusal,
+     "files with parameters are not read: give those that matter with --mca"},
+    {"--wdir -wd --wd", kValue, Becomes::kOption, "--wdir"},
+    {"--path", kValue, Becomes::kRefusal, "give the program with its path instead"},
+    {"--prefix", kValue, Becomes::kNote, "no MPI is needed on the other hosts"},
+    {"--noprefix --enable-orterun-prefix-by-default", kNothing, Becomes::kNothing,
+     "no MPI is needed on the other hosts"},
+    {"--preload-binary -s", kNothing, Becomes::kRefusal,
+     "copy the program to the other hosts first, or use a shared folder"},
+    {"--preload-files", kValue, Becomes::kRefusal,
+     "copy the files to the other hosts first, or use a shared folder"},
+    // Life of the job.
+    {"--allow-run-as-root", kNothing, Becomes::kNothing, "root may start jobs"},
+    {"--timeout", kValue, Becomes::kRefusal, "type timeout SECONDS before the line instead"},
+    {"--max-restarts", kValue, Becomes::kOption, "--max-restarts"},
+    {"--enable-recovery --disable-recovery --continuous", kNothing, Becomes::kNote,
+     "if a rank fails the job ends, with its exit code"},
+    {"--do-not-launch", kNothing, Becomes::kOption, "--dry-run"},
+    {"--stdin", kValue, Becomes::kNote, "rank 0 gets the input"},
+    {"--report-pid --report-uri --ompi-server", kValue, Becomes::kNote, kMpiOnly},
+    {"--launch-agent --launcher-exec --bootstrap-exec", kValue, Becomes::kNote,
+     "the system's ssh is used"},
+    {"--launcher --bootstrap", kValue, Becomes::kSpecial,
+     "ssh, rsh and fork are accepted, others refused: the system's ssh is used"},
+    {"--rmk", kValue, Becomes::kNote, "hosts come from -H, --hostfile or the surrounding system"},
+    {"--iface", kValue, Becomes::kOption, "--network-interfaces"},
+    {"--tv --debug --leave-session-attached --no-ompi-server --debug-devel --debug-daemons",
+     kNothing, Becomes::kNote, kMpiOnly},
+    {"--disable-auto-cleanup --enable-x --disable-x --print-all-exitcodes --exitinfo "
+     "--print-rank-map --order-nodes --tune-mode",
+     kNothing, Becomes::kNote, kMpiOnly},
+    {"--usize --demux --ckpoint-interval --ckpointlib --pmi-port --localhost --hostos --nodes",
+     kValue, Becomes::kNote, kMpiOnly},
+};
+
+}  // namespace
+
+const Grammar& mpirunGrammar() {
+  static constexpr Grammar kGrammar{"mpirun", "-np 2", kFlags, true, false, false};
+  return kGrammar;
+}
+
+}  // namespace farandole
