@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/init/init_command.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
 #ifdef FARANDOLE_WITH_BENCH
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
       "farandole COMMAND --help explains a command. To begin with:\n"
       "  farandole run -np 2 python3 train.py");
   farandole::RunCommand run(app);
+  farandole::InitCommand init(app);
 #ifdef FARANDOLE_WITH_BENCH
   farandole::addBenchCommand(app);
 #endif
@@ -83,5 +85,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(isRun ? "farandole run" : "farandole", error.what());
   }
+  if (init.chosen()) return init.execute();
   return isRun ? run.execute() : 0;
 }
