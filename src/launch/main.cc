@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launch/compat/compat.h"
+#include "launch/init/init_command.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
 #ifdef FARANDOLE_WITH_BENCH
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
       "farandole COMMAND --help explains a command. To begin with:\n"
       "  farandole run -np 2 python3 train.py");
   farandole::RunCommand run(app);
+  farandole::InitCommand init(app);
 #ifdef FARANDOLE_WITH_BENCH
   farandole::addBenchCommand(app);
 #endif
@@ -85,5 +87,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(isRun ? "farandole run" : "farandole", error.what());
   }
+  if (init.chosen()) return init.execute();
   return isRun ? run.execute() : 0;
 }
