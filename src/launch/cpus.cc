@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/hosts/cpu_list.h"
+
 namespace farandole {
 namespace {
 
@@ -54,7 +56,6 @@ bool listsCpuController(const std::string& controllers) {
 }  // namespace
 
 std::vector<int> affinityCpuSet() {
-  constexpr int kMostCpus = 16384;
   std::vector<cpu_set_t> sets(CPU_ALLOC_SIZE(kMostCpus) / sizeof(cpu_set_t));
   const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
   std::vector<int> cpus;
