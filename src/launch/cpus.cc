@@ -9,16 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "launch/hosts/cpu_list.h"
+
 namespace farandole {
 namespace {
-
-int affinityCpus() {
-  constexpr int kMostCpus = 16384;
-  std::vector<cpu_set_t> sets(CPU_ALLOC_SIZE(kMostCpus) / sizeof(cpu_set_t));
-  const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
-  if (::sched_getaffinity(0, bytes, sets.data()) != 0) return 1;
-  return std::max(1, CPU_COUNT_S(bytes, sets.data()));
-}
 
 // "max 100000" or "150000 100000", as in cgroup v2.
 std::optional<double> readQuotaV2(const std::string& folder) {
@@ -61,8 +55,19 @@ bool listsCpuController(const std::string& controllers) {
 
 }  // namespace
 
+std::vector<int> affinityCpuSet() {
+  std::vector<cpu_set_t> sets(CPU_ALLOC_SIZE(kMostCpus) / sizeof(cpu_set_t));
+  const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, bytes, sets.data()) != 0) return cpus;
+  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
+    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, sets.data())) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
 int allowedCpus() {
-  const int affinity = affinityCpus();
+  const int affinity = std::max(1, static_cast<int>(affinityCpuSet().size()));
   double quota = affinity;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -1,9 +1,14 @@
 // How many CPUs this process may really use.
 #pragma once
 
+#include <vector>
+
 namespace farandole {
 
 // The smaller of the affinity mask and the cgroup's CPU quota (rounded up), at least 1.
 int allowedCpus();
+
+// The numbers of the CPUs in the affinity mask, ascending; empty if the kernel does not tell.
+std::vector<int> affinityCpuSet();
 
 }  // namespace farandole

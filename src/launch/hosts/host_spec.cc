@@ -32,9 +32,11 @@ bool isName(std::string_view text) {
 bool isIpv6(std::string_view text) {
   const auto percent = text.find('%');
   if (percent != std::string_view::npos && !isName(text.substr(percent + 1))) return false;
-  if (text.size() > kLongestName) return false;
-  in6_addr address{};
-  return ::inet_pton(AF_INET6, std::string(text.substr(0, percent)).c_str(), &address) == 1;
+  // Looked at first because inet_pton would stop at a zero byte and call the rest an address.
+  const std::string address(text.substr(0, percent));
+  if (address.find_first_not_of("0123456789abcdefABCDEF:.") != std::string::npos) return false;
+  in6_addr parsed{};
+  return ::inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
 }
 
 Result<int> parseSlots(std::string_view item, std::string_view text) {

@@ -37,8 +37,9 @@ Status tooFewSlots(const std::vector<HostSpec>& hosts, int np, std::int64_t tota
                   [](const HostSpec& host) { return host.slots > kMostSlots; })) {
     return Status::invalid(have + "; give -n " + std::to_string(total) + " or name more hosts");
   }
-  return Status::invalid(have + "; give more slots, for example -H " + listHosts(enough) +
-                         ", or -n " + std::to_string(total));
+  const std::string example =
+      hosts.size() > kMostNamed ? " to each host" : ", for example -H " + formatHosts(enough);
+  return Status::invalid(have + "; give more slots" + example + ", or -n " + std::to_string(total));
 }
 
 // The host of each rank.

@@ -100,6 +100,8 @@ TEST(HostSpec, NothingDangerousIsAHost) {
                           "a/b", "a\nb", "a'b", "a\"b", "*", "a|b", "ä", "a\\b", "fe80::1%-x"}) {
     EXPECT_FALSE(parseHosts(bad).ok()) << bad;
   }
+  EXPECT_FALSE(parseHosts(std::string_view("::1\0;id", 7)).ok());
+  EXPECT_FALSE(parseHosts(std::string_view("a\0b", 3)).ok());
   EXPECT_THAT(errorOf("-oProxyCommand=x"), HasSubstr("begins with '-'"));
   EXPECT_EQ(errorOf("a\x1b[2Jb[").find('\x1b'), std::string::npos);
 }
@@ -144,7 +146,7 @@ TEST(HostSpec, PrintedListsAreReadAsTheSame) {
 
 TEST(HostSpec, RandomTextNeverGivesABadHost) {
   std::mt19937 random(11);
-  const std::string alphabet = "a1-0:,[]@.% \t\r\n\"$;_fF\xff";
+  const std::string alphabet = std::string("a1-0:,[]@.% \t\r\n\"$;_fF\xff") + '\0';
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     for (auto i = random() % 16; i > 0; --i) text += alphabet[random() % alphabet.size()];

@@ -49,6 +49,9 @@ TEST(Placement, ErrorsSayWhatThereIsAndWhatToType) {
             "-H a:4,b:2, or -n 3");
   EXPECT_THAT(placeRanks(hosts, 100000, MapBy::kSlot).status().message(),
               HasSubstr("-n 3 or name more hosts"));
+  EXPECT_EQ(placeRanks(std::vector<int>(30, 1), 31, MapBy::kSlot).status().message(),
+            "31 ranks wanted, but there are 30 slots on host1:1,host2:1,host3:1,host4:1,host5:1,"
+            "host6:1,host7:1,host8:1,… (30 hosts); give more slots to each host, or -n 30");
   EXPECT_THAT(placeRanks(hosts, 0, MapBy::kSlot).status().message(), HasSubstr("at least 1 rank"));
   EXPECT_FALSE(placeRanks(hosts, -1, MapBy::kSlot).ok());
   EXPECT_THAT(placeRanks(std::vector<HostSpec>{}, 1, MapBy::kSlot).status().message(),
