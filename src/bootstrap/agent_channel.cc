@@ -191,7 +191,9 @@ void AgentClient::Channel::handle(wire::Frame frame) {
     case wire::FrameType::kGet:
     case wire::FrameType::kFence:
     case wire::FrameType::kCancel:
-    case wire::FrameType::kReport: break;
+    case wire::FrameType::kReport:
+    case wire::FrameType::kArrived:
+    case wire::FrameType::kGone: break;
   }
   agentLost("it sent something that is not part of the protocol");
 }

@@ -48,13 +48,18 @@ AgentServer::Loop::Loop(const Options& options, std::unique_ptr<Doorkeeper> door
                         UniqueFd wake)
     : size_(options.size),
       host_(options.host),
+      remote_(static_cast<std::size_t>(options.size)),
+      toFirst_(options.toFirst),
+      toOther_(options.toOther),
       doorkeeper_(std::move(doorkeeper)),
       wake_(std::move(wake)),
       rendezvous_(options.size,
                   [this](int rank, std::uint64_t id, const Status& status, std::string_view value) {
                     send(rank, wire::encodeAnswer(id, status, value));
                   }),
-      reports_(static_cast<std::size_t>(options.size)) {}
+      reports_(static_cast<std::size_t>(options.size)) {
+  for (const int rank : options.remoteRanks) remote_.at(static_cast<std::size_t>(rank)) = true;
+}
 
 AgentServer::Loop::~Loop() {
   {
@@ -75,6 +80,14 @@ void AgentServer::Loop::rankEnded(const RankEnd& end) {
   {
     const std::lock_guard lock(mutex_);
     news_.push_back(end);
+  }
+  wakeUp();
+}
+
+void AgentServer::Loop::relay(int rank, std::string frame) {
+  {
+    const std::lock_guard lock(mutex_);
+    relayed_.emplace_back(rank, std::move(frame));
   }
   wakeUp();
 }
@@ -129,14 +142,18 @@ void AgentServer::Loop::turn() {
 
 void AgentServer::Loop::takeNews() {
   std::vector<RankEnd> news;
+  std::vector<std::pair<int, std::string>> relayed;
   std::uint64_t asked = 0;
   bool behind = false;
   {
     const std::lock_guard lock(mutex_);
     news.swap(news_);
+    relayed.swap(relayed_);
     asked = asked_;
     behind = asked_ != answered_;
   }
+  // Before the news: what a rank said was said before it ended.
+  for (auto& [rank, frame] : relayed) takeRelayed(rank, std::move(frame));
   if (news.empty() && !behind) return;
   for (auto& [rank, connection] : connections_) receive(rank, connection, kReadAll);
   for (const RankEnd& end : news) {
@@ -153,42 +170,63 @@ void AgentServer::Loop::takeNews() {
   caughtUp_.notify_all();
 }
 
+void AgentServer::Loop::takeRelayed(int rank, std::string bytes) {
+  if (rank < 0 || rank >= size_) return;
+  if (isRelay()) return send(rank, std::move(bytes));
+  if (!remote_[static_cast<std::size_t>(rank)]) return;
+  wire::FrameDecoder decoder;
+  decoder.feed(bytes);
+  Result<std::optional<wire::Frame>> frame = decoder.next();
+  if (frame.ok() && frame.value()) handle(rank, std::move(*frame.value()));
+}
+
 void AgentServer::Loop::welcome(Visitor visitor) {
   const Claim claim = visitor.claim();
   std::string refusal;
   if (claim.rank < 0 || claim.rank >= size_) {
     refusal = "rank " + std::to_string(claim.rank) + " is not one of this job's " +
               std::to_string(size_) + " ranks";
+  } else if (remote_[static_cast<std::size_t>(claim.rank)]) {
+    refusal = "rank " + std::to_string(claim.rank) + " runs on another machine";
   } else if (claim.size != size_) {
     refusal = "rank " + std::to_string(claim.rank) + " expects a job of " +
               std::to_string(claim.size) + " ranks, but this job has " + std::to_string(size_);
-    const std::lock_guard lock(mutex_);
-    RankReport& report = reports_[static_cast<std::size_t>(claim.rank)];
-    report.size = claim.size;
-    report.what = refusal;
+    noteArrival(claim.rank, claim.size, refusal);
   }
   if (!refusal.empty()) {
     // Whether the visitor still hears it is its own affair.
     [[maybe_unused]] const Status told = visitor.refuse(Code::kMismatch, refusal);
     return;
   }
-  {
-    // Before the verdict: once the rank knows that it is inside, reports() must know it too.
-    const std::lock_guard lock(mutex_);
-    RankReport& report = reports_[static_cast<std::size_t>(claim.rank)];
-    report.connected = true;
-    report.size = claim.size;
-  }
-  if (!visitor.accept(host_).ok()) return;
   // A rank that comes again (shutdown and init) replaces what is left of its old connection, whose
   // end may never be seen: forked children hold copies.
-  rendezvous_.forget(claim.rank);
+  forget(claim.rank);
+  // Before the verdict: once the rank knows that it is inside, reports() must know it too.
+  noteArrival(claim.rank, claim.size, {});
+  if (!visitor.accept(host_).ok()) return;
   Connection& connection = connections_[claim.rank];
   connection = Connection();
   connection.fd = std::move(visitor.fd);
   for (const RankEnd& end : rendezvous_.abnormalEnds()) {
     send(claim.rank, wire::encodeRankEnd(end));
   }
+}
+
+void AgentServer::Loop::noteArrival(int rank, int size, const std::string& refusal) {
+  if (isRelay()) toFirst_(rank, wire::encodeArrived(size, refusal));
+  const std::lock_guard lock(mutex_);
+  RankReport& report = reports_[static_cast<std::size_t>(rank)];
+  report.size = size;
+  if (refusal.empty()) {
+    report.connected = true;
+  } else {
+    report.what = refusal;
+  }
+}
+
+void AgentServer::Loop::forget(int rank) {
+  rendezvous_.forget(rank);
+  if (isRelay()) toFirst_(rank, wire::encodeGone());
 }
 
 void AgentServer::Loop::receive(int rank, Connection& connection, std::size_t limit) {
@@ -208,38 +246,64 @@ void AgentServer::Loop::receive(int rank, Connection& connection, std::size_t li
       Result<std::optional<wire::Frame>> frame = connection.decoder.next();
       if (!frame.ok()) connection.broken = true;
       if (!frame.ok() || !frame.value()) break;
-      handle(rank, connection, std::move(*frame.value()));
+      if (!serve(rank, std::move(*frame.value()))) connection.broken = true;
     }
   }
 }
 
-void AgentServer::Loop::handle(int rank, Connection& connection, wire::Frame frame) {
+bool AgentServer::Loop::serve(int rank, wire::Frame frame) {
+  switch (frame.type) {
+    case wire::FrameType::kPut:
+    case wire::FrameType::kGet:
+    case wire::FrameType::kFence:
+    case wire::FrameType::kCancel:
+    case wire::FrameType::kReport: break;
+    default: return false;
+  }
+  if (isRelay()) toFirst_(rank, wire::encodeFrame(frame));
+  // A relay notes reports too, for whoever asks it.
+  if (isRelay() && frame.type != wire::FrameType::kReport) return true;
+  return handle(rank, std::move(frame));
+}
+
+bool AgentServer::Loop::handle(int rank, wire::Frame frame) {
   switch (frame.type) {
     case wire::FrameType::kPut:
       if (Result<wire::Put> put = wire::decodePut(frame.body); put.ok()) {
-        return rendezvous_.put(rank, frame.id, std::move(put).value());
+        rendezvous_.put(rank, frame.id, std::move(put).value());
+        return true;
       }
-      break;
+      return false;
     case wire::FrameType::kGet:
       if (Result<wire::Get> get = wire::decodeGet(frame.body); get.ok()) {
-        return rendezvous_.get(rank, frame.id, std::move(get).value());
+        rendezvous_.get(rank, frame.id, std::move(get).value());
+        return true;
       }
-      break;
+      return false;
     case wire::FrameType::kFence:
       if (Result<wire::Fence> fence = wire::decodeFence(frame.body); fence.ok()) {
-        return rendezvous_.fence(rank, frame.id, std::move(fence).value());
+        rendezvous_.fence(rank, frame.id, std::move(fence).value());
+        return true;
       }
-      break;
-    case wire::FrameType::kCancel: return rendezvous_.cancel(rank, frame.id);
+      return false;
+    case wire::FrameType::kCancel: rendezvous_.cancel(rank, frame.id); return true;
     case wire::FrameType::kReport:
       if (Result<wire::Report> report = wire::decodeReport(frame.body); report.ok()) {
-        return noteReport(rank, std::move(report).value().text);
+        noteReport(rank, std::move(report).value().text);
+        return true;
       }
-      break;
+      return false;
+    case wire::FrameType::kArrived:
+      if (Result<wire::Arrived> arrived = wire::decodeArrived(frame.body); arrived.ok()) {
+        noteArrival(rank, arrived->size, arrived->refusal);
+        return true;
+      }
+      return false;
+    case wire::FrameType::kGone: rendezvous_.forget(rank); return true;
     case wire::FrameType::kAnswer:
     case wire::FrameType::kRankEnd: break;
   }
-  connection.broken = true;  // it does not speak this protocol
+  return false;
 }
 
 void AgentServer::Loop::noteReport(int rank, std::string text) {
@@ -265,6 +329,10 @@ void AgentServer::Loop::noteReport(int rank, std::string text) {
 }
 
 void AgentServer::Loop::send(int rank, std::string frame) {
+  if (remote_[static_cast<std::size_t>(rank)]) {
+    if (toOther_) toOther_(rank, std::move(frame));
+    return;
+  }
   const auto found = connections_.find(rank);
   if (found == connections_.end() || found->second.broken) return;
   found->second.out.push(std::move(frame));
@@ -279,7 +347,7 @@ void AgentServer::Loop::flushAll() {
       ++entry;
       continue;
     }
-    rendezvous_.forget(entry->first);
+    forget(entry->first);
     entry = connections_.erase(entry);
   }
 }

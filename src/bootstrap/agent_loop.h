@@ -29,6 +29,7 @@ class AgentServer::Loop {
   // Any thread.
   const std::string& name() const { return doorkeeper_->name(); }
   void rankEnded(const RankEnd& end);
+  void relay(int rank, std::string frame);
   std::vector<RankReport> reports();
 
  private:
@@ -43,9 +44,16 @@ class AgentServer::Loop {
   void run();
   void turn();
   void takeNews();
+  void takeRelayed(int rank, std::string frame);
+  bool isRelay() const { return toFirst_ != nullptr; }
+  // Its connection is gone, or replaced.
+  void forget(int rank);
   void welcome(Visitor visitor);
   void receive(int rank, Connection& connection, std::size_t limit);
-  void handle(int rank, Connection& connection, wire::Frame frame);
+  // False: it does not speak this protocol.
+  bool handle(int rank, wire::Frame frame);
+  bool serve(int rank, wire::Frame frame);
+  void noteArrival(int rank, int size, const std::string& refusal);
   void noteReport(int rank, std::string text);
   void send(int rank, std::string frame);
   void flushAll();
@@ -54,6 +62,9 @@ class AgentServer::Loop {
   // Constant after construction.
   const int size_;
   const std::string host_;
+  std::vector<bool> remote_;  // by rank
+  const std::function<void(int, std::string)> toFirst_;
+  const std::function<void(int, std::string)> toOther_;
   const std::unique_ptr<Doorkeeper> doorkeeper_;  // name() is constant; the rest is the thread's
   const UniqueFd wake_;                           // eventfd
 
@@ -65,6 +76,7 @@ class AgentServer::Loop {
   // Guarded by mutex_.
   bool stop_ = false;
   std::vector<RankEnd> news_;
+  std::vector<std::pair<int, std::string>> relayed_;
   std::vector<RankReport> reports_;
   std::uint64_t asked_ = 0;     // calls of reports() so far
   std::uint64_t answered_ = 0;  // those for which everything sent before has been read

@@ -5,10 +5,14 @@
 // cost a bounded number of descriptors and never disturb a rank. A closed connection says nothing
 // about its rank's life: only rankEnded() does. The server owns one thread; all public methods may
 // be called from any thread. In a fork child the destructor only lets go.
+//
+// A job on several machines has one server on each. The first keeps the store; the others are
+// relays: what their ranks say goes to the first, what it answers comes back, as whole frames.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,10 +25,15 @@ namespace farandole {
 class AgentServer {
  public:
   struct Options {
-    std::string job;     // at most 256 bytes
-    std::string secret;  // hexadecimal, at least 16 bytes' worth
-    int size = 1;        // ranks of the job
-    std::string host;    // how this machine is called in messages
+    std::string job;                    // at most 256 bytes
+    std::string secret;                 // hexadecimal, at least 16 bytes' worth
+    int size = 1;                       // ranks of the job
+    std::string host;                   // how this machine is called in messages
+    std::vector<int> remoteRanks = {};  // those that other machines' servers speak for
+    // Called on the server's thread, with a whole frame. toFirst makes this server a relay; toOther
+    // is the first one's, for remoteRanks.
+    std::function<void(int rank, std::string frame)> toFirst = nullptr;
+    std::function<void(int rank, std::string frame)> toOther = nullptr;
   };
   static Result<std::unique_ptr<AgentServer>> start(Options options);
   ~AgentServer();
@@ -38,6 +47,10 @@ class AgentServer {
   // connected ranks and to those that come later, and fails what they wait for; a normal one fails
   // only fences that can no longer be complete.
   void rankEnded(const RankEnd& end);
+
+  // What came from the other machine: on the first server a frame of the rank's, on a relay an
+  // answer for it. Bytes that are no frame are dropped.
+  void relay(int rank, std::string frame);
 
   // What rank i has told so far. The booleans but shutDown stay true once they are.
   struct RankReport {

@@ -12,6 +12,7 @@ std::string describe(const RankEnd& end) {
            (end.lastLines.empty() ? std::string() : ": " + end.lastLines);
   }
   const std::string who = "rank " + std::to_string(end.rank) + where;
+  if (end.hostLost) return who + " is out of reach: its host was lost";
   if (!end.signalled) return who + " exited with code " + std::to_string(end.code);
   // sigdescr_np is thread-safe and, unlike strsignal, nullptr for numbers that are no signals.
   const char* name = ::sigdescr_np(end.code);

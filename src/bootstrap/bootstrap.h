@@ -21,6 +21,7 @@ struct RankEnd {
   bool signalled = false;
   int code = 0;           // exit code, or signal number
   std::string lastLines;  // of its output, possibly empty
+  bool hostLost = false;  // nobody saw it end: its whole machine is out of reach
 };
 // "rank 1 on alpha was killed by signal 9 (Killed)" / "rank 1 on alpha exited with code 3"
 std::string describe(const RankEnd& end);

@@ -1,6 +1,7 @@
 #include "bootstrap/out_buffer.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -16,8 +17,10 @@ void OutBuffer::push(std::string frame) {
 bool OutBuffer::flush(int fd) {
   while (!frames_.empty()) {
     const std::string& frame = frames_.front();
-    const ssize_t sent =
-        ::send(fd, frame.data() + sent_, frame.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const char* data = frame.data() + sent_;
+    const std::size_t size = frame.size() - sent_;
+    ssize_t sent = ::send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == ENOTSOCK) sent = ::write(fd, data, size);
     if (sent < 0) {
       if (errno == EINTR) continue;
       return errno == EAGAIN || errno == EWOULDBLOCK;

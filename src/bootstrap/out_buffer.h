@@ -1,4 +1,5 @@
-// OutBuffer: frames on their way out of a non-blocking socket. Not thread-safe.
+// OutBuffer: frames on their way out of a socket, or of a non-blocking pipe whose owner ignores
+// SIGPIPE. Not thread-safe.
 #pragma once
 
 #include <cstddef>

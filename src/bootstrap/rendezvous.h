@@ -42,7 +42,9 @@ class Rendezvous {
   const std::vector<RankEnd>& abnormalEnds() const { return abnormal_; }
   std::size_t waiting() const { return waiting_.size(); }
 
-  static bool abnormal(const RankEnd& end) { return end.signalled || end.code != 0; }
+  static bool abnormal(const RankEnd& end) {
+    return end.signalled || end.hostLost || end.code != 0;
+  }
 
  private:
   struct Entry {

@@ -2,71 +2,13 @@
 
 #include <utility>
 
+#include "bootstrap/wire_codec.h"
+
 namespace farandole::wire {
 namespace {
 
-template <typename T>
-void appendInteger(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    out.push_back(static_cast<char>(static_cast<unsigned char>(value >> (8 * i))));
-  }
-}
-
-void appendText(std::string& out, std::string_view text) {
-  appendInteger(out, static_cast<std::uint32_t>(text.size()));
-  out.append(text);
-}
-
-// Reads a body from front to back. After the first thing that does not fit every further read
-// yields nothing, so decoders check once, at the end.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-
-  template <typename T>
-  T integer() {
-    if (rest_.size() < sizeof(T)) return fail<T>();
-    T value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(rest_[i])) << (8 * i));
-    }
-    rest_.remove_prefix(sizeof(T));
-    return value;
-  }
-
-  std::string text(std::size_t limit) {
-    const auto length = integer<std::uint32_t>();
-    if (length > limit || length > rest_.size()) return fail<std::string>();
-    std::string value(rest_.substr(0, length));
-    rest_.remove_prefix(length);
-    return value;
-  }
-
-  // Everything was well-formed and nothing is left over.
-  bool finished() const { return good_ && rest_.empty(); }
-
- private:
-  template <typename T>
-  T fail() {
-    good_ = false;
-    rest_ = {};
-    return T();
-  }
-  std::string_view rest_;
-  bool good_ = true;
-};
-
 std::string frame(FrameType type, std::uint64_t id, std::string_view body) {
-  std::string out;
-  out.reserve(kHeaderBytes + body.size());
-  appendInteger(out, kFrameMagic);
-  appendInteger(out, kFrameVersion);
-  appendInteger(out, static_cast<std::uint16_t>(type));
-  appendInteger(out, static_cast<std::uint32_t>(body.size()));
-  appendInteger(out, std::uint32_t{0});
-  appendInteger(out, id);
-  out.append(body);
-  return out;
+  return encodeFrame(static_cast<std::uint16_t>(type), id, body);
 }
 
 Status malformed(std::string_view what) {
@@ -85,6 +27,19 @@ bool isCode(std::int32_t code) {
 
 }  // namespace
 
+std::string encodeFrame(std::uint16_t type, std::uint64_t id, std::string_view body) {
+  std::string out;
+  out.reserve(kHeaderBytes + body.size());
+  appendInteger(out, kFrameMagic);
+  appendInteger(out, kFrameVersion);
+  appendInteger(out, type);
+  appendInteger(out, static_cast<std::uint32_t>(body.size()));
+  appendInteger(out, std::uint32_t{0});
+  appendInteger(out, id);
+  out.append(body);
+  return out;
+}
+
 std::optional<std::size_t> maxBody(std::uint16_t type) {
   constexpr std::size_t length = 4;  // of a string
   switch (static_cast<FrameType>(type)) {
@@ -95,6 +50,8 @@ std::optional<std::size_t> maxBody(std::uint16_t type) {
     case FrameType::kReport: return length + kMaxText;
     case FrameType::kAnswer: return 8 + length + kMaxHost + length + kMaxText + length + kMaxValue;
     case FrameType::kRankEnd: return 12 + length + kMaxHost + length + kMaxText;
+    case FrameType::kArrived: return 4 + length + kMaxText;
+    case FrameType::kGone: return 0;
   }
   return std::nullopt;
 }
@@ -157,12 +114,21 @@ std::string encodeAnswer(std::uint64_t id, const Status& status, std::string_vie
 std::string encodeRankEnd(const RankEnd& end) {
   std::string body;
   appendInteger(body, static_cast<std::uint32_t>(end.rank));
-  appendInteger(body, static_cast<std::uint32_t>(end.signalled ? 1 : 0));
+  appendInteger(body, static_cast<std::uint32_t>(end.hostLost ? 2 : end.signalled ? 1 : 0));
   appendInteger(body, static_cast<std::uint32_t>(end.code));
   appendText(body, head(end.host, kMaxHost));
   appendText(body, tail(end.lastLines, kMaxText));
   return frame(FrameType::kRankEnd, 0, body);
 }
+
+std::string encodeArrived(int size, std::string_view refusal) {
+  std::string body;
+  appendInteger(body, static_cast<std::uint32_t>(size));
+  appendText(body, head(refusal, kMaxText));
+  return frame(FrameType::kArrived, 0, body);
+}
+
+std::string encodeGone() { return frame(FrameType::kGone, 0, {}); }
 
 Result<Put> decodePut(std::string_view body) {
   Reader reader(body);
@@ -216,13 +182,23 @@ Result<RankEnd> decodeRankEnd(std::string_view body) {
   Reader reader(body);
   RankEnd end;
   end.rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
-  const auto signalled = reader.integer<std::uint32_t>();
+  const auto how = reader.integer<std::uint32_t>();
   end.code = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
   end.host = reader.text(kMaxHost);
   end.lastLines = reader.text(kMaxText);
-  if (!reader.finished() || signalled > 1) return malformed("end of a rank");
-  end.signalled = signalled == 1;
+  if (!reader.finished() || how > 2) return malformed("end of a rank");
+  end.signalled = how == 1;
+  end.hostLost = how == 2;
   return end;
+}
+
+Result<Arrived> decodeArrived(std::string_view body) {
+  Reader reader(body);
+  Arrived arrived;
+  arrived.size = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  arrived.refusal = reader.text(kMaxText);
+  if (!reader.finished()) return malformed("arrival");
+  return arrived;
 }
 
 void FrameDecoder::feed(std::string_view bytes) {
@@ -246,7 +222,7 @@ Result<std::optional<Frame>> FrameDecoder::next() {
   const auto length = header.integer<std::uint32_t>();
   const auto zero = header.integer<std::uint32_t>();
   const auto id = header.integer<std::uint64_t>();
-  const std::optional<std::size_t> limit = maxBody(type);
+  const std::optional<std::size_t> limit = maxBody_(type);
   if (magic != kFrameMagic || zero != 0) {
     broken_ = malformed("not a frame");
   } else if (version != kFrameVersion) {

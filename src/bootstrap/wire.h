@@ -47,6 +47,9 @@ enum class FrameType : std::uint16_t {
   // from the agent
   kAnswer = 6,
   kRankEnd = 7,
+  // from one agent to the next: about a rank of its machine
+  kArrived = 8,  // is connected, or was refused
+  kGone = 9,     // its connection is gone
 };
 
 struct Put {
@@ -68,6 +71,11 @@ struct Answer {
   std::string value;  // of get
 };
 
+struct Arrived {
+  std::int32_t size = -1;  // of the job, as the rank believes
+  std::string refusal;     // empty: it is inside
+};
+
 struct Frame {
   FrameType type = FrameType::kCancel;
   std::uint64_t id = 0;
@@ -76,6 +84,13 @@ struct Frame {
 
 // The largest body a frame of this type may have; nothing for a type that does not exist.
 std::optional<std::size_t> maxBody(std::uint16_t type);
+using MaxBody = std::optional<std::size_t> (*)(std::uint16_t type);
+
+// Any type's frame; for other protocols in the same clothes too.
+std::string encodeFrame(std::uint16_t type, std::uint64_t id, std::string_view body);
+inline std::string encodeFrame(const Frame& frame) {
+  return encodeFrame(static_cast<std::uint16_t>(frame.type), frame.id, frame.body);
+}
 
 // Whole frames. Keys and values must be within their limits (checkKey, checkValue).
 std::string encodePut(std::uint64_t id, std::string_view key, std::string_view value);
@@ -85,6 +100,8 @@ std::string encodeCancel(std::uint64_t id);
 std::string encodeReport(std::string_view text);
 std::string encodeAnswer(std::uint64_t id, const Status& status, std::string_view value);
 std::string encodeRankEnd(const RankEnd& end);
+std::string encodeArrived(int size, std::string_view refusal);
+std::string encodeGone();
 
 Result<Put> decodePut(std::string_view body);
 Result<Get> decodeGet(std::string_view body);
@@ -92,6 +109,7 @@ Result<Fence> decodeFence(std::string_view body);
 Result<Report> decodeReport(std::string_view body);
 Result<Answer> decodeAnswer(std::string_view body);
 Result<RankEnd> decodeRankEnd(std::string_view body);
+Result<Arrived> decodeArrived(std::string_view body);
 
 // Keys: 1 to kMaxKey bytes. The status says what is wrong with them.
 Status checkKey(std::string_view key);
@@ -101,12 +119,14 @@ Status checkValue(std::string_view key, std::string_view value);
 // place.
 class FrameDecoder {
  public:
+  explicit FrameDecoder(MaxBody limit = maxBody) : maxBody_(limit) {}
   void feed(std::string_view bytes);
   // The next whole frame, nothing if more bytes are needed, or why the stream is no longer usable.
   Result<std::optional<Frame>> next();
   std::size_t buffered() const { return buffer_.size() - taken_; }
 
  private:
+  MaxBody maxBody_;
   std::string buffer_;
   std::size_t taken_ = 0;  // bytes at the front of buffer_ that are used up
   Status broken_;

@@ -21,7 +21,10 @@ std::string quoted(const std::string& word) {
 
 std::string shown(const std::string& name, const std::string& value) {
   if (name == "FARANDOLE_SECRET") return "(hidden)";
-  if (name == "FARANDOLE_AGENT" && value.empty()) return "(known at the start)";
+  const bool late = name == "FARANDOLE_AGENT" || name == "MASTER_ADDR";
+  if ((late && value.empty()) || (name == "MASTER_PORT" && value == "0")) {
+    return "(known at the start)";
+  }
   return quoted(value);
 }
 

@@ -1,9 +1,7 @@
 #include "launch/job_runner.h"
 
-#include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,45 +14,44 @@
 namespace farandole {
 namespace {
 
+using remote::RemoteHost;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-enum Event : std::uint64_t { kSignals, kConsole, kOutputs, kStdin };
 
 constexpr auto kLongestStep = milliseconds(1000);
 // How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
 constexpr auto kKillPatience = seconds(10);
-// Helpers of a rank that notice its end by themselves are given this long to do so.
-constexpr auto kLeftoverPatience = milliseconds(250);
+// How long the other machines' agents may take to clear up before we let go of them.
+constexpr auto kFarewell = seconds(12);
+constexpr int kMostLastLines = 20;
 
 }  // namespace
 
-JobRunner::JobRunner(JobPlan plan, RunSettings settings)
-    : plan_(std::move(plan)), settings_(std::move(settings)), leftovers_(plan_.job) {}
+JobRunner::JobRunner(JobPlan plan, RunSettings settings, remote::Connecting connecting)
+    : plan_(std::move(plan)),
+      settings_(std::move(settings)),
+      connecting_(std::move(connecting)),
+      locals_(*this),
+      remotes_(plan_, connecting_, *this, settings_.waitForHosts) {}
 
 JobRunner::~JobRunner() = default;
 
-Status JobRunner::watch(int epoll, int fd, std::uint64_t key, unsigned events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = key;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return {};
-  return Status::fromErrno("cannot watch a descriptor", errno);
-}
-
 Status JobRunner::prepare() {
-  for (const RankPlan& rank : plan_.ranks) ranks_.emplace_back(rank, settings_.format);
-  if (!settings_.outputFolder.empty()) {
-    for (RankProcess& rank : ranks_) {
-      FARANDOLE_RETURN_IF_ERROR(rank.copyOutputTo(settings_.outputFolder));
-    }
+  for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
+    if (plan_.hosts[i].local) local_ = planFor(plan_, i);
   }
-  FARANDOLE_RETURN_IF_ERROR(allowDescriptors());
+  for (const RankPlan& rank : plan_.ranks) {
+    ranks_.push_back({RankOutput(rank.rank, settings_.format), false, {}});
+    if (settings_.outputFolder.empty()) continue;
+    FARANDOLE_RETURN_IF_ERROR(ranks_.back().output.copyTo(settings_.outputFolder));
+  }
+  FARANDOLE_RETURN_IF_ERROR(
+      locals_.allowDescriptors(static_cast<int>(local_.ranks.size() + plan_.hosts.size())));
   // Before the signals are blocked, so that the guardian has ordinary ones.
   auto guardian = Guardian::start(plan_.job);
   if (!guardian.ok()) return guardian.status();
   guardian_ = std::move(*guardian);
-  Leftovers::adoptOrphans();
+  FARANDOLE_RETURN_IF_ERROR(locals_.open(plan_.job));
 
   auto signals = SignalEvents::open();
   if (!signals.ok()) return signals.status();
@@ -62,72 +59,115 @@ Status JobRunner::prepare() {
   auto console = Console::open();
   if (!console.ok()) return console.status();
   console_.emplace(std::move(*console));
-  auto pump = StdinPump::open();
-  if (!pump.ok()) return pump.status();
-  stdin_ = std::move(*pump);
-  events_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  outputs_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!events_ || !outputs_) return Status::fromErrno("cannot create an epoll", errno);
-  FARANDOLE_RETURN_IF_ERROR(watch(events_.get(), signals_->fd(), kSignals, EPOLLIN));
-  FARANDOLE_RETURN_IF_ERROR(watch(events_.get(), console_->eventFd(), kConsole, EPOLLIN));
-  FARANDOLE_RETURN_IF_ERROR(watch(events_.get(), outputs_.get(), kOutputs, EPOLLIN));
-  outputsWatched_ = true;
+  if (rankZeroIsLocal()) {
+    auto pump = StdinPump::open();
+    if (!pump.ok()) return pump.status();
+    stdin_ = std::move(*pump);
+  }
+  return mail_.open();
+}
 
-  auto agent =
-      AgentServer::start({plan_.job, plan_.secret, plan_.size(), plan_.ranks.front().host});
+Status JobRunner::startAgent() {
+  AgentServer::Options options;
+  options.job = plan_.job;
+  options.secret = plan_.secret;
+  options.size = plan_.size();
+  options.host = local_.ranks.empty() ? hostName() : local_.ranks.front().host;
+  for (const RankPlan& rank : plan_.ranks) {
+    if (!plan_.hosts[rank.hostIndex].local) options.remoteRanks.push_back(rank.rank);
+  }
+  options.toOther = [this](int rank, std::string frame) { mail_.put(rank, std::move(frame)); };
+  auto agent = AgentServer::start(std::move(options));
   if (!agent.ok()) return agent.status();
   agent_ = std::move(*agent);
-  plan_.agentAddress = agent_->address();
+  local_.agentAddress = agent_->address();
   return {};
 }
 
-// Two pipes and the agent's connections for each rank. The ranks get the old limit back.
-Status JobRunner::allowDescriptors() {
-  const rlim_t needed = 64 + 6 * static_cast<rlim_t>(plan_.size());
-  if (::getrlimit(RLIMIT_NOFILE, &files_) != 0 || files_.rlim_cur >= needed) return {};
-  const rlimit raised{needed, files_.rlim_max};
-  if (needed <= files_.rlim_max && ::setrlimit(RLIMIT_NOFILE, &raised) == 0) return {};
-  return Status::invalid(std::to_string(plan_.size()) + " ranks need " + std::to_string(needed) +
-                         " open files, and the limit is " + std::to_string(files_.rlim_max) +
-                         ": raise it (ulimit -Hn), or start fewer ranks");
+// Everything is found out before anything is started.
+Status JobRunner::connectHosts() {
+  if (remotes_.empty()) return {};
+  remotes_.connect(signals_->inherited(), locals_.files());
+  while (!remotes_.allReady() && hostFailures_.empty() && !interruptedBy_) step(kLongestStep);
+  if (hostFailures_.empty()) return {};
+  // Others may fail for the same reason: all that is known in a moment is said at once.
+  const Deadline moment = Deadline::after(milliseconds(300));
+  while (!moment.passed() && !interruptedBy_) step(moment.left(milliseconds(50)));
+  std::string text;
+  for (const std::string& failure : hostFailures_) text += (text.empty() ? "" : "\n  ") + failure;
+  return Status(Code::kUnavailable, text);
+}
+
+// Where rank 0 can be reached from the other machines: as the machines see each other through ssh,
+// which is known to work.
+void JobRunner::chooseMaster() {
+  const std::size_t first = plan_.ranks.front().hostIndex;
+  if (plan_.masterAddress.empty() && !remotes_.empty()) {
+    const auto field = [](const std::string& text, int index) {
+      std::size_t begin = 0;
+      for (; index > 0 && begin != std::string::npos; --index) begin = text.find(' ', begin + 1);
+      if (begin == std::string::npos) return std::string();
+      begin = begin == 0 ? 0 : begin + 1;
+      return text.substr(begin, text.find(' ', begin) - begin);
+    };
+    if (RemoteHost* host = remotes_.at(first)) {
+      plan_.masterAddress = field(host->hello().sshConnection, 2);
+      if (plan_.masterAddress.empty()) plan_.masterAddress = host->name();
+    } else {
+      for (const RankPlan& rank : plan_.ranks) {
+        RemoteHost* other = remotes_.at(rank.hostIndex);
+        if (other == nullptr) continue;
+        plan_.masterAddress = field(other->hello().sshConnection, 0);
+        break;
+      }
+    }
+  }
+  if (plan_.masterAddress.empty()) plan_.masterAddress = "127.0.0.1";
+  if (plan_.masterPort == 0) {
+    RemoteHost* host = remotes_.at(first);
+    Result<int> free = freePort();
+    plan_.masterPort = host != nullptr ? host->hello().freePort : free.ok() ? *free : 29500;
+  }
+  local_.masterAddress = plan_.masterAddress;
+  local_.masterPort = plan_.masterPort;
 }
 
 Status JobRunner::startRanks() {
-  UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null) return Status::fromErrno("cannot open /dev/null", errno);
-  for (RankProcess& rank : ranks_) {
-    const int input = rank.rank() == 0 ? stdin_->rankFd() : null.get();
-    FARANDOLE_RETURN_IF_ERROR(rank.start(plan_, input, signals_->inherited(), files_));
-    if (rank.rank() == 0) stdin_->releaseRankEnd();
-    verbose("rank " + std::to_string(rank.rank()) + " is process " + std::to_string(rank.pid()));
-    for (const Stream stream : {Stream::kOut, Stream::kErr}) {
-      const auto key = static_cast<std::uint64_t>(rank.rank()) * 2 + static_cast<unsigned>(stream);
-      FARANDOLE_RETURN_IF_ERROR(watch(outputs_.get(), rank.pipe(stream), key, EPOLLIN));
+  chooseMaster();
+  remotes_.startAll(plan_);
+  if (!local_.ranks.empty()) {
+    FARANDOLE_RETURN_IF_ERROR(
+        locals_.start(local_, stdin_ ? stdin_->rankFd() : -1, signals_->inherited()));
+    if (stdin_) stdin_->releaseRankEnd();
+    for (const RankProcess& rank : locals_.all()) {
+      state(rank.rank()).started = true;
+      verbose("rank " + std::to_string(rank.rank()) + " is process " + std::to_string(rank.pid()));
     }
   }
-  return {};
+  while (!remotes_.allStarted() && hostFailures_.empty() && !ending_) step(kLongestStep);
+  starting_ = false;
+  if (hostFailures_.empty()) return {};
+  return Status(Code::kUnavailable, hostFailures_.front());
 }
 
 Result<int> JobRunner::run() {
   Status started = prepare();
-  if (started.ok()) started = startRanks();
-  if (!started.ok()) {
-    if (signals_ && console_ && events_) {
-      killRanks();
-      while (runningRanks() > 0 && Clock::now() < killAt_ + kKillPatience) step(kLongestStep);
-      ending_ = true;
-      endLeftovers();
-    }
-    if (guardian_) guardian_->dismiss();
+  if (started.ok() && !local_.ranks.empty()) started = settle(local_);
+  if (started.ok()) started = startAgent();
+  if (started.ok()) started = connectHosts();
+  if (started.ok() && !interruptedBy_) started = startRanks();
+  if (!started.ok() || (starting_ && interruptedBy_)) {
+    abandonStart();
+    if (interruptedBy_) return 128 + *interruptedBy_;
     return started;
   }
-  updateStdin();
   nextCheck_ = Clock::now() + milliseconds(250);
   while (runningRanks() > 0) {
     step(kLongestStep);
     if (ending_ && Clock::now() >= killAt_ + kKillPatience) break;  // said in conclude()
   }
   checkInit();
+  finishHosts();
   endLeftovers();
   finishOutput();
   const int code = conclude();
@@ -136,31 +176,50 @@ Result<int> JobRunner::run() {
   return code;
 }
 
+void JobRunner::abandonStart() {
+  if (signals_ && console_) {
+    killRanks();
+    while (runningRanks() > 0 && Clock::now() < killAt_ + kKillPatience) step(kLongestStep);
+    finishHosts();
+    endLeftovers();
+    finishOutput();
+    flushConsole();
+  }
+  if (guardian_) guardian_->dismiss();
+}
+
 void JobRunner::step(Duration limit) {
   TimePoint until = Clock::now() + limit;
-  if (!ending_) until = std::min(until, nextCheck_);
+  if (!ending_ && !starting_) until = std::min(until, nextCheck_);
   if (killAt_ > Clock::now()) until = std::min(until, killAt_);
   const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
-  epoll_event ready[8];
-  const int n =
-      ::epoll_wait(events_.get(), ready, 8, static_cast<int>(std::max<std::int64_t>(0, wait)));
-  bool outputs = false;
-  for (int i = 0; i < n; ++i) {
-    switch (ready[i].data.u64) {
-      case kSignals:
-        while (const auto signal = signals_->next()) handleSignal(*signal);
-        break;
-      case kConsole: console_->acknowledge(); break;
-      case kOutputs: outputs = true; break;
-      case kStdin: stdin_->ready(); break;
-    }
+  std::vector<pollfd> entries;
+  entries.push_back({signals_->fd(), POLLIN, 0});
+  entries.push_back({console_->eventFd(), POLLIN, 0});
+  entries.push_back({console_->congested() ? -1 : locals_.outputFd(), POLLIN, 0});
+  entries.push_back({mail_.fd(), POLLIN, 0});
+  if (stdin_) {
+    entries.push_back({stdin_->waitFd(), static_cast<short>(stdin_->waitEvents()), 0});
+  } else {
+    entries.push_back({starting_ ? -1 : stdinForward_.waitFd(), POLLIN, 0});
   }
-  if (outputs) readOutputs();
+  remotes_.addWaits(entries);
+  ::poll(entries.data(), entries.size(), static_cast<int>(std::max<std::int64_t>(0, wait)));
+  if (entries[0].revents != 0) {
+    while (const auto signal = signals_->next()) handleSignal(*signal);
+  }
+  if (entries[1].revents != 0) console_->acknowledge();
+  if (entries[2].revents != 0) locals_.readOutput();
+  if (entries[3].revents != 0) passMail();
+  if (entries[4].revents != 0 && stdin_) stdin_->ready();
+  if (entries[4].revents != 0 && !stdin_) forwardStdin();
+  if (!remotes_.empty()) remotes_.step();
+  flushTexts();
   checkConsole();
-  updateStdin();
   const TimePoint now = Clock::now();
-  if (!ending_ && now >= nextCheck_) {
-    stdin_->retry();
+  if (!ending_ && !starting_ && now >= nextCheck_) {
+    if (stdin_) stdin_->retry();
+    stdinForward_.retry();
     checkInit();
     // Often while ranks start, seldom when they train.
     nextCheck_ = now + (now - start_ < seconds(10) ? milliseconds(250) : milliseconds(1000));
@@ -168,51 +227,28 @@ void JobRunner::step(Duration limit) {
   if (ending_ && now >= killAt_ && runningRanks() > 0) killRanks();
 }
 
-void JobRunner::readOutputs() {
-  epoll_event ready[64];
-  const int n = ::epoll_wait(outputs_.get(), ready, 64, 0);
-  std::array<std::string, 2> texts;
-  for (int i = 0; i < n; ++i) {
-    const auto key = ready[i].data.u64;
-    const auto stream = static_cast<Stream>(key % 2);
-    ranks_[key / 2].readSome(stream, texts[key % 2]);
-  }
-  push(texts);
-}
-
-void JobRunner::push(std::array<std::string, 2>& texts) {
+void JobRunner::flushTexts() {
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
-    console_->write(stream, std::move(texts[static_cast<std::size_t>(stream)]));
+    std::string& text = texts_[static_cast<std::size_t>(stream)];
+    if (!text.empty()) console_->write(stream, std::exchange(text, {}));
   }
 }
 
-// The descriptor to wait for changes between the terminal and the pipe.
-void JobRunner::updateStdin() {
-  const int fd = stdin_->waitFd();
-  if (stdinWatched_ >= 0 && stdinWatched_ != fd) {
-    // Fails if the pump has closed it, which has taken it out already.
-    ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, stdinWatched_, nullptr);
-    stdinWatched_ = -1;
-  }
-  if (fd >= 0 && stdinWatched_ != fd) {
-    if (watch(events_.get(), fd, kStdin, stdin_->waitEvents()).ok()) {
-      stdinWatched_ = fd;
-    } else {
-      stdin_->stop();
-    }
+void JobRunner::forwardStdin() {
+  RemoteHost* host = remotes_.at(plan_.ranks.front().hostIndex);
+  if (host == nullptr) return stdinForward_.stop();
+  if (const auto bytes = stdinForward_.read()) host->send(encode(remote::Type::kInput, *bytes));
+}
+
+void JobRunner::passMail() {
+  for (auto& [rank, frame] : mail_.take()) {
+    RemoteHost* host = remotes_.at(plan_.ranks.at(static_cast<std::size_t>(rank)).hostIndex);
+    if (host != nullptr) host->send(encodeRelay(remote::Type::kToRank, rank, frame));
   }
 }
 
 void JobRunner::checkConsole() {
-  const bool wanted = !console_->congested();
-  if (wanted != outputsWatched_) {
-    if (wanted) {
-      outputsWatched_ = watch(events_.get(), outputs_.get(), kOutputs, EPOLLIN).ok();
-    } else {
-      ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, outputs_.get(), nullptr);
-      outputsWatched_ = false;
-    }
-  }
+  if (!console_->congested()) remotes_.creditAll();
   const int error = console_->error(Stream::kOut);
   if (error == 0 || outputErrorTold_) return;
   outputErrorTold_ = true;
@@ -228,14 +264,18 @@ void JobRunner::checkConsole() {
 
 void JobRunner::handleSignal(int signal) {
   switch (signal) {
-    case SIGCHLD: reap(); break;
+    case SIGCHLD: locals_.reap(); break;
     case SIGTSTP:
       signalRanks(SIGTSTP);
+      // Or the agents would take our silence for our death.
+      remotes_.sendAll(encodeNumber(remote::Type::kHold, 1));
       ::raise(SIGSTOP);
       break;
     case SIGCONT:
+      remotes_.sendAll(encodeNumber(remote::Type::kHold, 0));
       signalRanks(SIGCONT);
-      stdin_->retry();
+      if (stdin_) stdin_->retry();
+      stdinForward_.retry();
       break;
     default: interrupt(signal);
   }
@@ -253,41 +293,43 @@ void JobRunner::interrupt(int signal) {
   beginEnding(signal == SIGINT ? SIGINT : SIGTERM);
 }
 
-void JobRunner::reap() {
-  while (true) {
-    siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
-    for (RankProcess& rank : ranks_) {
-      if (rank.running() && rank.pid() == info.si_pid) rankEnded(rank, info);
-    }
-  }
+void JobRunner::wrote(int rank, Stream stream, std::string_view bytes) {
+  if (rank < 0 || rank >= plan_.size()) return;
+  const bool shown = settings_.shownRanks.empty() || settings_.shownRanks.contains(rank);
+  std::string hidden;
+  state(rank).output.feed(stream, bytes, shown ? texts_[static_cast<std::size_t>(stream)] : hidden);
 }
 
-void JobRunner::rankEnded(RankProcess& rank, const siginfo_t& info) {
-  std::array<std::string, 2> texts;
-  rank.drain(texts);
-  push(texts);
-  const RankEnd& end = rank.setEnd(info);
-  const bool ordered = ending_ && end.signalled && rank.wasSent(end.code);
+void JobRunner::ended(RankEnd end, bool ordered) {
+  if (end.rank < 0 || end.rank >= plan_.size() || state(end.rank).end) return;
+  RankState& rank = state(end.rank);
+  rank.started = true;
+  end.host = plan_.ranks[static_cast<std::size_t>(end.rank)].host;
+  end.lastLines = rank.output.lastLines(kMostLastLines);
+  rank.end = end;
   const bool known = cause_.get().has_value();
   if (!known) reportsAtCause_ = agent_->reports();
   agent_->rankEnded(end);
+  if (!rank.endedWell()) remotes_.sendAll(remote::encodeElsewhere(end));
   // A rank that gives up inside init because another never came is not the cause.
   if (!end.signalled) checkInit();
   // Whatever ranks do once the user has asked them to end is no failure.
-  if (!interruptedBy_ && !problem_ && !outputGone_) cause_.observe(end, Clock::now(), ordered);
+  if (!interruptedBy_ && !problem_ && !outputGone_) {
+    cause_.observe(end, Clock::now(), ordered && ending_);
+  }
   verbose(describe(end));
   if (cause_.get() && !known) {
     runtimeAtCause_ = Clock::now() - start_;
     beginEnding(SIGTERM);
   }
-  if (rank.rank() == 0) stdin_->stop();
+  if (end.rank == 0 && stdin_) stdin_->stop();
+  if (end.rank == 0) stdinForward_.stop();
 }
 
 void JobRunner::checkInit() {
-  if (ending_) return;
+  if (ending_ || starting_) return;
   std::vector<bool> endedWell;
-  for (const RankProcess& rank : ranks_) endedWell.push_back(rank.endedWell());
+  for (const RankState& rank : ranks_) endedWell.push_back(rank.endedWell());
   problem_ = findInitProblem(agent_->reports(), endedWell);
   if (problem_) beginEnding(SIGTERM);
 }
@@ -306,49 +348,54 @@ void JobRunner::killRanks() {
 }
 
 void JobRunner::signalRanks(int signal) {
-  for (RankProcess& rank : ranks_) rank.signal(signal);
+  locals_.signal(signal);
+  remotes_.sendAll(encodeNumber(remote::Type::kSignal, static_cast<std::uint32_t>(signal)));
 }
 
 int JobRunner::runningRanks() const {
   return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(),
-                                        [](const RankProcess& rank) { return rank.running(); }));
+                                        [](const RankState& rank) { return rank.running(); }));
+}
+
+// The agents end what the ranks left behind, and then themselves.
+void JobRunner::finishHosts() {
+  if (remotes_.empty()) return;
+  remotes_.finishAll();
+  const Deadline farewell = Deadline::after(kFarewell);
+  while (!remotes_.allOver() && !farewell.passed() && !giveUpOutput_) {
+    step(farewell.left(milliseconds(100)));
+  }
+  for (const std::string& name : remotes_.notOver()) {
+    console_->message("warning: " + name + " has not confirmed that everything there has ended");
+  }
+  remotes_.dropAll();
 }
 
 void JobRunner::endLeftovers() {
-  reap();
-  const auto waitFor = [&](Duration patience) {
-    const Deadline deadline = Deadline::after(patience);
-    while (Leftovers::haveChildren() && !deadline.passed() && !giveUpOutput_) {
-      step(deadline.left(milliseconds(50)));
-      reap();
-    }
-  };
-  waitFor(kLeftoverPatience);
-  if (!Leftovers::haveChildren()) return;
   const bool inOrder = !ending_;
+  const std::string what = locals_.endLeftovers(
+      settings_.grace, [this](Duration limit) { step(limit); }, [this] { return giveUpOutput_; });
   ending_ = true;
-  leftovers_.signalAll(SIGTERM);
-  waitFor(settings_.grace);
-  const Deadline deadline = Deadline::after(kKillPatience);
-  while (Leftovers::haveChildren() && !deadline.passed()) {
-    leftovers_.signalAll(SIGKILL);
-    step(milliseconds(10));
-    reap();
-  }
-  const std::string what = leftovers_.describe();
   if (!what.empty() && inOrder && !settings_.quiet) {
     console_->message("ended " + what + " that the ranks had left behind");
   }
 }
 
 void JobRunner::finishOutput() {
-  std::array<std::string, 2> texts;
-  for (RankProcess& rank : ranks_) rank.finishOutput(texts);
-  push(texts);
+  locals_.finishOutput();
+  for (const RankPlan& rank : plan_.ranks) {
+    const bool shown = settings_.shownRanks.empty() || settings_.shownRanks.contains(rank.rank);
+    std::array<std::string, 2> hidden;
+    auto& texts = shown ? texts_ : hidden;
+    for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+      state(rank.rank).output.finish(stream, texts[static_cast<std::size_t>(stream)]);
+    }
+  }
+  flushTexts();
 }
 
 int JobRunner::conclude() {
-  for (const RankProcess& rank : ranks_) {
+  for (const RankProcess& rank : locals_.all()) {
     if (rank.running()) {
       console_->message("rank " + std::to_string(rank.rank()) + " (process " +
                         std::to_string(rank.pid()) +
@@ -357,6 +404,7 @@ int JobRunner::conclude() {
   }
   if (interruptedBy_) return 128 + *interruptedBy_;
   if (outputGone_) return 128 + SIGPIPE;
+  for (const std::string& failure : hostFailures_) console_->message(failure);
   if (problem_) {
     console_->message("the job was ended: " + *problem_);
     return 1;
@@ -389,6 +437,61 @@ void JobRunner::flushConsole() {
 
 void JobRunner::verbose(const std::string& text) {
   if (settings_.verbose) console_->message(text);
+}
+
+void JobRunner::rankWrote(int rank, Stream stream, std::string_view bytes) {
+  wrote(rank, stream, bytes);
+}
+
+void JobRunner::rankEnded(RankEnd end, bool ordered) { ended(std::move(end), ordered); }
+
+void JobRunner::otherEnded(pid_t pid, const siginfo_t& info) { remotes_.childEnded(pid, info); }
+
+void JobRunner::remoteWrote(int rank, Stream stream, std::string_view bytes) {
+  wrote(rank, stream, bytes);
+}
+
+void JobRunner::remoteEnded(RankEnd end, bool ordered) { ended(std::move(end), ordered); }
+
+void JobRunner::rankSaid(int rank, std::string frame) { agent_->relay(rank, std::move(frame)); }
+
+void JobRunner::hostReady(RemoteHost& host) {
+  verbose("host " + host.name() + " is ready (" + host.hello().hostName + ", " +
+          std::to_string(host.hello().cpus) + " processors)");
+}
+
+void JobRunner::hostStarted(RemoteHost& host, const std::vector<std::pair<int, int>>& pids) {
+  for (const auto& [rank, pid] : pids) {
+    if (rank < 0 || rank >= plan_.size()) continue;
+    state(rank).started = true;
+    verbose("rank " + std::to_string(rank) + " is process " + std::to_string(pid) + " on " +
+            host.name());
+  }
+}
+
+void JobRunner::hostFailed(RemoteHost& host, const std::string& why, bool mayPass) {
+  if (starting_ && mayPass && !interruptedBy_ && remotes_.tryAgainLater(host)) {
+    return verbose("host " + host.name() + ": " + why + "; trying again");
+  }
+  const bool expected = ending_ && host.state() == RemoteHost::State::kFinishing;
+  if (!expected) hostFailures_.push_back("host " + host.name() + ": " + why);
+  for (const RankPlan& rank : plan_.ranks) {
+    if (rank.hostIndex != host.index() || !state(rank.rank).running()) continue;
+    RankEnd end;
+    end.rank = rank.rank;
+    end.hostLost = true;
+    end.code = 1;
+    ended(std::move(end), false);
+  }
+}
+
+void JobRunner::hostFinished(RemoteHost& host, const std::string& leftovers) {
+  if (leftovers.empty() || ending_ || settings_.quiet) return;
+  console_->message("ended " + leftovers + " that the ranks had left behind on " + host.name());
+}
+
+void JobRunner::hostRemarked(RemoteHost& host, const std::string& text) {
+  verbose("host " + host.name() + ": " + text);
 }
 
 }  // namespace farandole

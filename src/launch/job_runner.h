@@ -1,18 +1,16 @@
-// JobRunner: starts the ranks of a plan on this machine and looks after them until the last process
-// of the job is gone.
+// JobRunner: starts the ranks of a plan on all its machines and looks after them until the last
+// process of the job is gone.
 //
-// One thread, one loop: signals, the ranks' output, the console's backlog and timers are its
-// events. Other threads belong to the AgentServer and the console's writers. Create it and call
-// run() once, on the main thread, before any other thread has been started (the guardian is
-// forked).
+// One thread, one loop: signals, the ranks' output, the other machines, the console's backlog and
+// timers are its events. Other threads belong to the AgentServer and the console's writers. Create
+// it and call run() once, on the main thread (the guardian is forked).
 #pragma once
-
-#include <sys/resource.h>
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,8 +22,11 @@
 #include "launch/first_cause.h"
 #include "launch/guardian.h"
 #include "launch/job_plan.h"
-#include "launch/leftovers.h"
-#include "launch/rank_process.h"
+#include "launch/local_ranks.h"
+#include "launch/rank_output.h"
+#include "launch/remote/mailbox.h"
+#include "launch/remote/remote_hosts.h"
+#include "launch/remote/stdin_forward.h"
 #include "launch/signals.h"
 #include "launch/stdin_pump.h"
 
@@ -35,37 +36,54 @@ namespace farandole {
 struct RunSettings {
   OutputFormat format;
   std::string outputFolder;  // "": none
+  std::set<int> shownRanks;  // empty: all
   Duration grace = std::chrono::seconds(5);
   bool requireInit = false;
   bool quiet = false;
   bool verbose = false;
+  Duration waitForHosts{};
 };
 
-class JobRunner {
+class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::Listener {
  public:
-  JobRunner(JobPlan plan, RunSettings settings);
-  ~JobRunner();
+  JobRunner(JobPlan plan, RunSettings settings, remote::Connecting connecting);
+  ~JobRunner() override;
 
   // The launcher's exit code. An error means that the job could not be started; nothing of it is
   // left then.
   Result<int> run();
 
+  // Whether a user's signal, or a reader who had enough, ended it: not a failure to start again
+  // after.
+  bool endedByUser() const { return interruptedBy_.has_value() || outputGone_; }
+
  private:
+  struct RankState {
+    RankOutput output;
+    bool started = false;
+    std::optional<RankEnd> end;
+    bool running() const { return started && !end; }
+    bool endedWell() const { return end && !end->signalled && !end->hostLost && end->code == 0; }
+  };
+
   Status prepare();
-  Status allowDescriptors();
+  Status startAgent();
+  Status connectHosts();
   Status startRanks();
-  Status watch(int epoll, int fd, std::uint64_t key, unsigned events);
+  void chooseMaster();
+  bool rankZeroIsLocal() const { return local_.ranks.size() > 0 && local_.ranks[0].rank == 0; }
 
   // One round of the loop; returns after `limit` at the latest.
   void step(Duration limit);
-  void readOutputs();
-  void updateStdin();
   void handleSignal(int signal);
   void interrupt(int signal);
-  void reap();
-  void rankEnded(RankProcess& rank, const siginfo_t& info);
   void checkConsole();
   void checkInit();
+  void forwardStdin();
+  void passMail();
+
+  void wrote(int rank, Stream stream, std::string_view bytes);
+  void ended(RankEnd end, bool ordered);
 
   // Asks all ranks to end; those that have not after the grace period are killed.
   void beginEnding(int signal);
@@ -73,38 +91,60 @@ class JobRunner {
   void signalRanks(int signal);
   int runningRanks() const;
   void endLeftovers();
+  void finishHosts();
   void finishOutput();
+  void abandonStart();
   int conclude();
   void flushConsole();
-  void push(std::array<std::string, 2>& texts);
+  void flushTexts();
   void verbose(const std::string& text);
+  RankState& state(int rank) { return ranks_.at(static_cast<std::size_t>(rank)); }
+
+  // LocalRanks::Listener
+  void rankWrote(int rank, Stream stream, std::string_view bytes) override;
+  void rankEnded(RankEnd end, bool ordered) override;
+  void otherEnded(pid_t pid, const siginfo_t& info) override;
+  // RemoteHost::Listener
+  void hostReady(remote::RemoteHost& host) override;
+  void hostFailed(remote::RemoteHost& host, const std::string& why, bool mayPass) override;
+  void hostStarted(remote::RemoteHost& host,
+                   const std::vector<std::pair<int, int>>& ranksAndPids) override;
+  void remoteWrote(int rank, Stream stream, std::string_view bytes) override;
+  void remoteEnded(RankEnd end, bool ordered) override;
+  void rankSaid(int rank, std::string frame) override;
+  void hostFinished(remote::RemoteHost& host, const std::string& leftovers) override;
+  void hostReplied(remote::RemoteHost&, std::uint64_t, const std::string&) override {}
+  void inputTaken(std::size_t bytes) override { stdinForward_.taken(bytes); }
+  void hostRemarked(remote::RemoteHost& host, const std::string& text) override;
 
   JobPlan plan_;
+  JobPlan local_;  // this machine's part of it
   const RunSettings settings_;
+  remote::Connecting connecting_;
   std::optional<Guardian> guardian_;
   std::optional<SignalEvents> signals_;
   std::optional<Console> console_;
   std::optional<StdinPump> stdin_;
+  remote::StdinForward stdinForward_;
+  remote::Mailbox mail_;
   std::unique_ptr<AgentServer> agent_;
-  std::vector<RankProcess> ranks_;
-  Leftovers leftovers_;
-  rlimit files_{};  // the limit we were started with
-
-  UniqueFd events_;   // epoll: everything
-  UniqueFd outputs_;  // epoll inside events_: the ranks' pipes, taken out as one while congested
-  bool outputsWatched_ = false;
-  int stdinWatched_ = -1;
+  LocalRanks locals_;
+  remote::RemoteHosts remotes_;
+  std::vector<RankState> ranks_;
+  std::array<std::string, 2> texts_;  // finished lines on their way to the console
 
   const TimePoint start_ = Clock::now();
   TimePoint nextCheck_;
   TimePoint killAt_ = TimePoint::max();
   bool ending_ = false;
+  bool starting_ = true;
 
   // Why the job ended, in order of precedence.
   std::optional<int> interruptedBy_;
   bool outputGone_ = false;
   std::optional<std::string> problem_;
   FirstCause cause_;
+  std::vector<std::string> hostFailures_;
   std::vector<AgentServer::RankReport> reportsAtCause_;
   Duration runtimeAtCause_{};
   bool outputErrorTold_ = false;

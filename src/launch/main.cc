@@ -12,6 +12,8 @@
 
 #include "launch/compat/compat.h"
 #include "launch/init/init_command.h"
+#include "launch/remote/agent.h"
+#include "launch/remote/tree.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
 #ifdef FARANDOLE_WITH_BENCH
@@ -42,6 +44,17 @@ std::vector<std::string> commandNames(const CLI::App& app) {
   return names;
 }
 
+// Not for people: what the launcher starts on other machines. --id prints which tree this is.
+int agentMain(const std::vector<std::string>& words) {
+  if (words.size() == 2 && words[1] == "--id") {
+    std::puts(farandole::remote::treeId().c_str());
+    return 0;
+  }
+  if (words.size() > 1)
+    return complain("farandole agent", "takes no arguments: the launcher starts it");
+  return farandole::remote::Agent().run();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,6 +77,7 @@ int main(int argc, char** argv) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;
   }
+  if (words[0] == "agent") return agentMain(words);
   const bool isRun = words[0] == "run";
   if (isRun) {
     auto options = run.takeCommand({words.begin() + 1, words.end()});

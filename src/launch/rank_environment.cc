@@ -1,6 +1,7 @@
 #include "launch/rank_environment.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <unordered_set>
 
@@ -21,7 +22,8 @@ std::string agent(const JobPlan& p, const RankPlan&) { return p.agentAddress; }
 std::string secret(const JobPlan& p, const RankPlan&) { return p.secret; }
 std::string masterAddress(const JobPlan& p, const RankPlan&) { return p.masterAddress; }
 std::string masterPort(const JobPlan& p, const RankPlan&) { return std::to_string(p.masterPort); }
-std::string zero(const JobPlan&, const RankPlan&) { return "0"; }
+std::string restart(const JobPlan& p, const RankPlan&) { return std::to_string(p.restart); }
+std::string maxRestarts(const JobPlan& p, const RankPlan&) { return std::to_string(p.maxRestarts); }
 std::string one(const JobPlan&, const RankPlan&) { return "1"; }
 std::string gloo(const JobPlan&, const RankPlan&) { return "gloo"; }
 std::string roleName(const JobPlan&, const RankPlan&) { return "default"; }
@@ -65,8 +67,8 @@ constexpr struct {
     {"MASTER_ADDR", masterAddress},
     {"MASTER_PORT", masterPort},
     {"TORCHELASTIC_RUN_ID", job},
-    {"TORCHELASTIC_RESTART_COUNT", zero},
-    {"TORCHELASTIC_MAX_RESTARTS", zero},
+    {"TORCHELASTIC_RESTART_COUNT", restart},
+    {"TORCHELASTIC_MAX_RESTARTS", maxRestarts},
     // Rank 0 opens the store at MASTER_PORT itself; we do not hold one.
     {"TORCHELASTIC_USE_AGENT_STORE", no},
     // Open MPI.
@@ -100,8 +102,17 @@ bool startsWithAny(std::string_view name, const auto& prefixes) {
 Variables rankVariables(const JobPlan& plan, const RankPlan& rankPlan) {
   Variables variables;
   for (const auto& [name, value] : kVariables) variables.emplace_back(name, value(plan, rankPlan));
-  if (plan.threadsPerRank > 0) {
-    variables.emplace_back("OMP_NUM_THREADS", std::to_string(plan.threadsPerRank));
+  if (rankPlan.threads > 0) {
+    const std::string threads = std::to_string(rankPlan.threads);
+    variables.emplace_back("OMP_NUM_THREADS", threads);
+    // TensorFlow's own pools: one for the work inside an operation, one for operations side by
+    // side, which must not be so small that a waiting operation blocks the others.
+    if (std::getenv("TF_NUM_INTRAOP_THREADS") == nullptr) {
+      variables.emplace_back("TF_NUM_INTRAOP_THREADS", threads);
+    }
+    if (std::getenv("TF_NUM_INTEROP_THREADS") == nullptr) {
+      variables.emplace_back("TF_NUM_INTEROP_THREADS", "2");
+    }
   }
   variables.insert(variables.end(), plan.settings.begin(), plan.settings.end());
   return variables;

@@ -1,5 +1,7 @@
 #include "launch/rank_output.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,12 +41,31 @@ void writeCopy(UniqueFd& file, std::string_view data) {
   }
 }
 
+Status makeFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  return Status::fromErrno("cannot create the folder '" + path + "'", errno);
+}
+
 }  // namespace
 
-RankOutput::RankOutput(int rank, const OutputFormat& format) : timestamp_(format.timestamp) {
+RankOutput::RankOutput(int rank, const OutputFormat& format)
+    : rank_(rank), timestamp_(format.timestamp) {
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
     part(stream).prefix = makePrefix(rank, stream, format);
   }
+}
+
+Status RankOutput::copyTo(const std::string& folder) {
+  const std::string own = folder + "/rank." + std::to_string(rank_);
+  FARANDOLE_RETURN_IF_ERROR(makeFolder(folder));
+  FARANDOLE_RETURN_IF_ERROR(makeFolder(own));
+  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    const std::string path = own + (stream == Stream::kOut ? "/stdout" : "/stderr");
+    UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!file) return Status::fromErrno("cannot write '" + path + "'", errno);
+    part(stream).file = std::move(file);
+  }
+  return {};
 }
 
 void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
@@ -88,7 +109,6 @@ void RankOutput::finish(Stream stream, std::string& text) {
   if (timestamp_) time_ = currentTime();
   if (!to.unfinished.empty()) addLine(to, to.unfinished, text);
   to.unfinished.clear();
-  to.file.reset();
 }
 
 void RankOutput::addLine(Part& to, std::string_view line, std::string& text) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/status.h"
 #include "launch/last_lines.h"
 #include "launch/output_writer.h"
 
@@ -31,12 +32,12 @@ class RankOutput {
 
   RankOutput(int rank, const OutputFormat& format);
 
-  // Also keep everything, as it came, in this file.
-  void copyTo(Stream stream, UniqueFd file) { part(stream).file = std::move(file); }
+  // Also keeps everything, as it came, in folder/rank.N/stdout and stderr, which are created.
+  Status copyTo(const std::string& folder);
 
   // Appends to text the lines that data completes.
   void feed(Stream stream, std::string_view data, std::string& text);
-  // The stream has ended: appends what is unfinished, completed with a newline.
+  // The rank has ended: appends what is unfinished, completed with a newline.
   void finish(Stream stream, std::string& text);
 
   // Of both streams, in the order in which they were completed.
@@ -53,6 +54,7 @@ class RankOutput {
   void addLine(Part& part, std::string_view line, std::string& text);
   void addPiece(Part& part, std::string_view piece, std::string& text);
 
+  const int rank_;
   bool timestamp_;
   std::string time_;  // of the current feed
   std::array<Part, 2> parts_;

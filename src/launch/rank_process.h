@@ -1,30 +1,26 @@
-// RankProcess: one rank as its launcher sees it: process, pipes, output, end. Main thread only.
+// RankProcess: one rank as a process of this machine: its pipes and its end. Main thread only.
 #pragma once
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include <array>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 #include "launch/job_plan.h"
-#include "launch/rank_output.h"
+#include "launch/output_writer.h"
 #include "launch/signals.h"
 
 namespace farandole {
 
 class RankProcess {
  public:
-  RankProcess(const RankPlan& plan, const OutputFormat& format)
-      : plan_(plan), output_(plan.rank, format) {}
+  explicit RankProcess(const RankPlan& plan) : plan_(plan) {}
 
-  // Also writes the output to folder/rank.N/stdout and stderr, which are created.
-  Status copyOutputTo(const std::string& folder);
   Status start(const JobPlan& job, int stdinFd, const InheritedSignals& signals,
                const rlimit& files);
 
@@ -32,8 +28,6 @@ class RankProcess {
   pid_t pid() const { return pid_; }
   // Started, and its end has not been seen yet: its pid and group are its own.
   bool running() const { return pid_ > 0 && !end_; }
-  const std::optional<RankEnd>& end() const { return end_; }
-  bool endedWell() const { return end_ && !end_->signalled && end_->code == 0; }
 
   // To its whole process group, if it runs. A stopped rank is woken up to act on it.
   void signal(int number);
@@ -42,21 +36,15 @@ class RankProcess {
 
   // -1 once the stream has ended.
   int pipe(Stream stream) const { return pipes_[static_cast<std::size_t>(stream)].get(); }
-  // Takes what is there now, one large read at most, and appends finished lines to text. False:
-  // nothing was there, or the stream has ended (finished then, and pipe() becomes -1).
-  bool readSome(Stream stream, std::string& text);
-  // Everything that is in the pipes now; bounded by their size.
-  void drain(std::array<std::string, 2>& texts);
-  void finishOutput(std::array<std::string, 2>& texts);
+  // Takes what is there now, one large read at most; valid until the next call for any rank. Empty:
+  // nothing was there, or the stream has ended (pipe() is -1 then).
+  std::string_view readSome(Stream stream);
 
-  // As waitid reported it. Drain before: the end carries the last lines.
+  // As waitid reported it; without the last lines.
   const RankEnd& setEnd(const siginfo_t& info);
 
  private:
-  UniqueFd& pipeOf(Stream stream) { return pipes_[static_cast<std::size_t>(stream)]; }
-
   RankPlan plan_;
-  RankOutput output_;
   pid_t pid_ = -1;
   std::array<UniqueFd, 2> pipes_;
   std::optional<RankEnd> end_;

@@ -2,36 +2,40 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <charconv>
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "launch/dry_run.h"
-#include "launch/job_runner.h"
+#include "launch/run_config.h"
+#include "launch/run_plan.h"
+#include "launch/show_map.h"
 #include "launch/suggest.h"
+
+extern char** environ;
 
 namespace farandole {
 namespace {
 
 constexpr int kUsage = 2;
 constexpr int kNotFound = 127;
-constexpr int kMostRanks = 4096;
 
 constexpr const char* kExamples =
     "Examples:\n"
     "  farandole run -np 4 python3 train.py --epochs 3\n"
     "  farandole run -np 2 train.py              (a Python script needs no more than its name)\n"
+    "  farandole run -H alpha:2,beta:2 train.py  (four ranks on two machines, through ssh)\n"
     "  farandole run -np 2 --output-filename logs ./trainer\n"
     "  farandole run -np 2 --dry-run ./trainer   (shows what would be started)\n"
-    "Options stand before the command; everything after it belongs to it.";
+    "Options stand before the command; everything after it belongs to it. They may also come from\n"
+    "--config-file (num-proc: 4) and, below that, from variables (FARANDOLE_RUN_NUM_PROC=4).";
 
 // The command and its arguments are not CLI11's business, so it would not mention them.
 class RunFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: farandole run [-np N] [options] [--] command [arguments...]\n";
+    return "Usage: farandole run [-np N] [-H HOSTS] [options] [--] command [arguments...]\n";
   }
 };
 
@@ -40,91 +44,108 @@ int complain(const std::string& text, int code) {
   return code;
 }
 
-Result<int> parseRanks(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool number = end == text.data() + text.size() && !text.empty();
-  if (error == std::errc() && number && value >= 1 && value <= kMostRanks) return value;
-  const std::string instead = "; type for example: farandole run -np 2 COMMAND";
-  if (number && (value > kMostRanks || error == std::errc::result_out_of_range)) {
-    return Status::invalid("-np " + text + " is too many: at most " + std::to_string(kMostRanks) +
-                           " ranks can be started" + instead);
-  }
-  if (number) return Status::invalid("-np must be at least 1, not " + text + instead);
-  return Status::invalid("-np takes a number of ranks, not '" + text + "'" + instead);
-}
-
-Result<double> parseSeconds(const char* option, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) &&
-      value >= 0 && value <= 1e7) {
-    return value;
-  }
-  return Status::invalid(std::string(option) + " takes a number of seconds, such as 10, not '" +
-                         text + "'");
-}
-
 }  // namespace
 
 RunCommand::RunCommand(CLI::App& app)
-    : run_(app.add_subcommand("run", "Start the ranks of a job on this machine")) {
+    : run_(app.add_subcommand("run", "Start the ranks of a job on this machine and others")) {
   run_->footer(kExamples);
   run_->formatter(std::make_shared<RunFormatter>());
   addOptions();
 }
 
+CLI::Option* RunCommand::option(const char* names, std::string& value, const char* help,
+                                const char* type) {
+  return run_->add_option(names, value, help)->type_name(type)->take_last();
+}
+
+void RunCommand::addHostOptions() {
+  option("-H,--hosts", options_.hosts,
+         "Machines and their slots: alpha:2,beta:2, user@host:port:slots, node[01-16]:4", "LIST");
+  option("--hostfile", options_.hostFile, "The same from a file, of any dialect", "FILE");
+  option("--host-discovery-script", options_.discoveryScript,
+         "The same from a program's output: lines 'host' or 'host:slots'", "FILE");
+  option("--slots-per-host", options_.slotsPerHost, "Slots of hosts that are given without", "N");
+  option("-p,--ssh-port", options_.sshPort, "Port of the hosts' sshd", "PORT");
+  option("-i,--ssh-identity-file", options_.identityFile, "Key for ssh", "FILE");
+  run_->add_flag("--accept-new-host-keys", options_.acceptNewHostKeys,
+                 "Trust host keys that are seen for the first time");
+  option("--connect-timeout", options_.connectTimeout, "Seconds to reach a host (default 10)", "S");
+  option("--wait-for-hosts", options_.waitForHosts,
+         "Seconds in which hosts may still be coming up (default 0)", "S");
+  run_->add_flag("--push", options_.push,
+                 "Copy Farandole to every host's ~/.cache (default: where it is missing)");
+  run_->add_flag("--no-push", options_.noPush, "Never copy Farandole to a host");
+  option("--network-interfaces", options_.interfaces, "Interfaces to prefer between hosts", "LIST");
+  option("--master-addr", options_.masterAddress, "MASTER_ADDR (default: found out)", "ADDRESS");
+  option("--master-port", options_.masterPort, "MASTER_PORT (default: a free one)", "PORT");
+  option("--map-by", options_.mapBy, "slot fills host after host (default), node takes turns",
+         "slot|node");
+  option("--bind-to", options_.bindTo, "Bind each rank to its share of the processors",
+         "core|numa|none");
+  option("--cpus", options_.cpus, "Processors of local rank 0, 1, …: \"0-3;4-7\"", "SETS");
+  option("--threads", options_.threads, "OMP_NUM_THREADS of each rank (default: its share)", "N");
+  run_->add_flag("--display-map", options_.displayMap, "Show which rank runs where");
+  run_->add_flag("--display-map-ompi", options_.displayMapOmpi, "The same in Open MPI's form");
+  run_->add_option("--env", options_.environment, "Set a variable for all ranks (repeatable)")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->expected(1);
+  run_->add_option("-x", options_.exported, "Pass a variable on, or set it (repeatable)")
+      ->type_name("NAME[=VALUE]")
+      ->take_all()
+      ->expected(1);
+  option("--wdir", options_.folder, "Working directory of the ranks, on all hosts", "FOLDER");
+}
+
+void RunCommand::addOutputOptions() {
+  option("--ranks", options_.shownRanks, "Show only these ranks' output, such as 0,3", "LIST");
+  run_->add_flag("--no-prefix", options_.noPrefix,
+                 "Do not put [rank]<stdout>: before the ranks' lines");
+  run_->add_flag("--tag-output", options_.tag, "Prefix lines as mpirun does: [1,rank]<stdout>:");
+  run_->add_flag("--timestamp-output", options_.timestamp, "Put the time before each line");
+  option("--output-filename", options_.outputFolder,
+         "Also write each rank's output to FOLDER/rank.N/stdout and stderr", "FOLDER");
+  run_->add_flag("-q,--quiet", options_.quiet, "No warnings and remarks of the launcher's own");
+  run_->add_flag("-v,--verbose", options_.verbose, "Tell what the launcher does");
+}
+
 void RunCommand::addOptions() {
-  run_->add_option("-n,--num-proc", ranks_, "How many ranks (also -np N)")->type_name("N");
-  run_->add_flag("--no-prefix", noPrefix_, "Do not put [rank]<stdout>: before the ranks' lines");
-  run_->add_flag("--tag-output", tag_, "Prefix lines as mpirun does: [1,rank]<stdout>:");
-  run_->add_flag("--timestamp-output", timestamp_, "Put the time before each line");
-  run_->add_option("--output-filename", outputFolder_,
-                   "Also write each rank's output to FOLDER/rank.N/stdout and stderr")
-      ->type_name("FOLDER");
-  run_->add_option("--grace", grace_,
-                   "Seconds between asking ranks to end and killing them (default 5)")
-      ->type_name("S");
-  run_->add_option("--start-timeout", startTimeout_,
-                   "Seconds that ranks wait for each other in init")
-      ->type_name("S");
-  run_->add_option("--timeline", timeline_, "Record a Chrome trace of all operations")
-      ->type_name("FILE");
-  run_->add_option("--stall-warning", stallWarning_,
-                   "Warn after S seconds about operations that some ranks have not submitted")
-      ->type_name("S");
-  run_->add_option("--stall-shutdown", stallShutdown_, "End the job after S seconds of that")
-      ->type_name("S");
-  run_->add_flag("--require-init", requireInit_, "Fail if no rank initialised Farandole");
-  run_->add_flag("--dry-run", dryRun_, "Show what would be started, and start nothing");
-  run_->add_flag("-q,--quiet", quiet_, "No warnings and remarks of the launcher's own");
-  run_->add_flag("-v,--verbose", verbose_, "Tell what the launcher does");
+  option("-n,--num-proc", options_.ranks, "How many ranks (also -np N; default: all slots)", "N");
+  addHostOptions();
+  addOutputOptions();
+  option("--grace", options_.grace,
+         "Seconds between asking ranks to end and killing them (default 5)", "S");
+  option("--start-timeout", options_.startTimeout,
+         "Seconds for hosts to answer, and for ranks to wait for each other in init", "S");
+  option("--max-restarts", options_.maxRestarts,
+         "Start the whole job again after a failure, so many times (default 0)", "N");
+  option("--timeline", options_.timeline, "Record a Chrome trace of all operations", "FILE");
+  option("--stall-warning", options_.stallWarning,
+         "Warn after S seconds about operations that some ranks have not submitted", "S");
+  option("--stall-shutdown", options_.stallShutdown, "End the job after S seconds of that", "S");
+  run_->add_flag("--require-init", options_.requireInit, "Fail if no rank initialised Farandole");
+  run_->add_flag("--dry-run", options_.dryRun, "Show what would be started, and start nothing");
+  option("--config-file", configFile_, "Options from a YAML file: num-proc: 4", "FILE");
 }
 
 std::vector<std::string> RunCommand::optionNames() const {
   std::vector<std::string> names{"-np"};
-  for (const CLI::Option* option : run_->get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  for (const CLI::Option* one : run_->get_options()) {
+    for (const std::string& name : one->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : one->get_snames()) names.push_back("-" + name);
   }
   return names;
 }
 
 std::string RunCommand::unknownOption(const std::string& word) const {
   const std::string name = word.substr(0, word.find('='));
-  for (const char* hosts :
-       {"-H", "--hosts", "--host", "--hostfile", "-hostfile", "--machinefile"}) {
-    if (name == hosts) {
-      return "ranks are started on this machine only: leave " + name + " and its value out";
-    }
-  }
   // Two letters are too few to guess from.
   const auto guess = name.size() > 2 ? closest(name, optionNames()) : std::nullopt;
   return "there is no option " + word +
          (guess ? "; did you mean " + *guess + "?" : "; farandole run --help lists the options");
 }
 
-Result<std::vector<std::string>> RunCommand::takeCommand(const std::vector<std::string>& words) {
+Result<std::vector<std::string>> RunCommand::divide(const std::vector<std::string>& words) {
   std::vector<std::string> options;
   std::size_t i = 0;
   for (; i < words.size(); ++i) {
@@ -152,60 +173,76 @@ Result<std::vector<std::string>> RunCommand::takeCommand(const std::vector<std::
     } else {
       options.back() += words[++i];
     }
+    if (name == "--config-file") configFile_ = options.back().substr(name.size() + 1);
   }
-  command_.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  options_.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return options;
 }
 
+Result<std::vector<std::string>> RunCommand::takeCommand(const std::vector<std::string>& words) {
+  auto typed = divide(words);
+  if (!typed.ok()) return typed;
+  std::vector<KnownOption> known;
+  for (const CLI::Option* one : run_->get_options()) {
+    for (const std::string& name : one->get_lnames()) {
+      known.push_back({"--" + name, one->get_items_expected_min() > 0, name == "env"});
+    }
+  }
+  auto all = optionsFromEnvironment(environ, known);
+  if (!all.ok()) return all;
+  if (!configFile_.empty()) {
+    auto configured = optionsFromFile(configFile_, known);
+    if (!configured.ok()) return configured;
+    all->insert(all->end(), configured->begin(), configured->end());
+  }
+  all->insert(all->end(), typed->begin(), typed->end());
+  return all;
+}
+
 int RunCommand::execute() {
-  auto ranks = parseRanks(ranks_);
-  if (!ranks.ok()) return complain(ranks.status().message(), kUsage);
-  auto grace = parseSeconds("--grace", grace_);
-  if (!grace.ok()) return complain(grace.status().message(), kUsage);
-  std::vector<std::pair<std::string, std::string>> passed;
-  const struct {
-    const char* option;
-    const char* variable;
-    const std::string& value;
-  } kSeconds[] = {{"--start-timeout", "FARANDOLE_START_TIMEOUT", startTimeout_},
-                  {"--stall-warning", "FARANDOLE_STALL_WARNING_SECONDS", stallWarning_},
-                  {"--stall-shutdown", "FARANDOLE_STALL_SHUTDOWN_SECONDS", stallShutdown_}};
-  for (const auto& [option, variable, value] : kSeconds) {
-    if (value.empty()) continue;
-    auto seconds = parseSeconds(option, value);
-    if (!seconds.ok()) return complain(seconds.status().message(), kUsage);
-    passed.emplace_back(variable, value);
-  }
-  if (!timeline_.empty()) passed.emplace_back("FARANDOLE_TIMELINE", timeline_);
-  if (command_.empty()) {
-    return complain("what shall be run? type for example: farandole run -np 2 ./trainer", kUsage);
-  }
-  auto plan = planLocalJob(*ranks, command_);
+  auto plan = planRun(options_);
   if (!plan.ok()) {
     const bool typed = plan.status().code() == Code::kInvalidArgument;
-    return complain(plan.status().message(), typed ? kNotFound : 1);
+    return complain(plan.status().message(), typed ? kUsage : 1);
   }
-  plan->settings = std::move(passed);
-  if (dryRun_) {
-    std::fputs(describePlan(*plan).c_str(), stdout);
+  // A mistake in the command is told before anything is started, if this machine can tell.
+  JobPlan shown = plan->job;
+  for (std::size_t i = 0; i < plan->job.hosts.size(); ++i) {
+    if (!plan->job.hosts[i].local) continue;
+    JobPlan here = planFor(plan->job, i);
+    if (here.ranks.empty()) continue;
+    std::vector<std::string> notes;
+    if (const Status settled = settle(here, &notes); !settled.ok()) {
+      return complain(settled.message(), kNotFound);
+    }
+    for (const std::string& note : notes) complain("note: " + note, 0);
+    shown.command = here.command;
+    shown.program = here.program;
+    for (const RankPlan& rank : here.ranks) shown.ranks[static_cast<std::size_t>(rank.rank)] = rank;
+  }
+  if (options_.displayMap || options_.displayMapOmpi) {
+    std::fputs(showMap(shown, options_.displayMapOmpi).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  if (options_.dryRun) {
+    std::fputs(describePlan(shown).c_str(), stdout);
     return 0;
   }
-
-  RunSettings settings;
-  settings.format.prefix = !noPrefix_;
-  settings.format.tag = tag_;
-  settings.format.timestamp = timestamp_;
-  settings.format.colour = {wantsColour(Stream::kOut), wantsColour(Stream::kErr)};
-  settings.outputFolder = outputFolder_;
-  settings.grace =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(grace.value()));
-  settings.requireInit = requireInit_;
-  settings.quiet = quiet_;
-  settings.verbose = verbose_;
-  JobRunner runner(std::move(*plan), std::move(settings));
-  auto code = runner.run();
-  if (!code.ok()) return complain(code.status().message(), 1);
-  return *code;
+  for (;;) {
+    JobRunner runner(plan->job, plan->settings, plan->connecting);
+    auto code = runner.run();
+    if (!code.ok()) return complain(code.status().message(), 1);
+    if (*code == 0 || runner.endedByUser() || plan->job.restart == plan->job.maxRestarts) {
+      return *code;
+    }
+    ++plan->job.restart;
+    complain("starting the job again (" + std::to_string(plan->job.restart) + " of " +
+                 std::to_string(plan->job.maxRestarts) + ")",
+             0);
+    if (const Status fresh = giveIdentity(plan->job); !fresh.ok()) {
+      return complain(fresh.message(), 1);
+    }
+  }
 }
 
 }  // namespace farandole

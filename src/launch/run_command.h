@@ -1,4 +1,4 @@
-// `farandole run`: from the words a person typed to a plan and its settings.
+// `farandole run`: from the words a person typed to a job that has run.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "launch/run_options.h"
 
 namespace farandole {
 
@@ -16,7 +17,8 @@ class RunCommand {
 
   // Divides the words after "run" into options (returned) and the command, which begins at the
   // first word that is neither an option nor its value, or after "--". Everything after it belongs
-  // to it. An unknown option is an error that suggests a known one.
+  // to it. An unknown option is an error that suggests a known one. Options from the environment
+  // (FARANDOLE_RUN_…) and from --config-file stand before those of the words, which outrank them.
   Result<std::vector<std::string>> takeCommand(const std::vector<std::string>& words);
 
   // After the options have been parsed. The exit code; mistakes are told on stderr.
@@ -24,27 +26,17 @@ class RunCommand {
 
  private:
   void addOptions();
+  void addHostOptions();
+  void addOutputOptions();
+  CLI::Option* option(const char* names, std::string& value, const char* help, const char* type);
   std::vector<std::string> optionNames() const;
   // What to say about an option that does not exist.
   std::string unknownOption(const std::string& word) const;
+  Result<std::vector<std::string>> divide(const std::vector<std::string>& words);
 
   CLI::App* run_;
-  std::vector<std::string> command_;
-
-  std::string ranks_ = "1";
-  bool noPrefix_ = false;
-  bool tag_ = false;
-  bool timestamp_ = false;
-  std::string outputFolder_;
-  std::string grace_ = "5";
-  bool requireInit_ = false;
-  bool quiet_ = false;
-  bool verbose_ = false;
-  bool dryRun_ = false;
-  std::string startTimeout_;
-  std::string timeline_;
-  std::string stallWarning_;
-  std::string stallShutdown_;
+  RunOptions options_;
+  std::string configFile_;
 };
 
 }  // namespace farandole

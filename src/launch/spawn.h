@@ -20,7 +20,8 @@ struct SpawnRequest {
   int stdoutFd;
   int stderrFd;
   const InheritedSignals& signals;
-  const rlimit& files;  // of open files
+  const rlimit& files;                     // of open files
+  const std::vector<int>* cpus = nullptr;  // it may use; none, or an empty list: all of ours
 };
 
 // Executes the program in a process group of its own, with the three descriptors and nothing else

@@ -32,7 +32,9 @@ std::vector<std::string> oneOfEach() {
           encodeCancel(4),
           encodeReport("initialised size=4"),
           encodeAnswer(5, Status(Code::kPeerLost, "gone"), "value"),
-          encodeRankEnd(someEnd())};
+          encodeRankEnd(someEnd()),
+          encodeArrived(4, "no"),
+          encodeGone()};
 }
 
 TEST(Wire, PutGetAndFenceComeBackAsSent) {
@@ -132,9 +134,10 @@ TEST(Wire, ByteByByteGivesTheSameFrames) {
       types.push_back(frame.value()->type);
     }
   }
-  const std::vector<FrameType> expected{FrameType::kPut,    FrameType::kGet,    FrameType::kFence,
-                                        FrameType::kCancel, FrameType::kReport, FrameType::kAnswer,
-                                        FrameType::kRankEnd};
+  const std::vector<FrameType> expected{
+      FrameType::kPut,     FrameType::kGet,     FrameType::kFence,
+      FrameType::kCancel,  FrameType::kReport,  FrameType::kAnswer,
+      FrameType::kRankEnd, FrameType::kArrived, FrameType::kGone};
   EXPECT_EQ(types, expected);
 }
 
@@ -147,6 +150,8 @@ bool decodes(const Frame& frame, std::string_view body) {
     case FrameType::kReport: return decodeReport(body).ok();
     case FrameType::kAnswer: return decodeAnswer(body).ok();
     case FrameType::kRankEnd: return decodeRankEnd(body).ok();
+    case FrameType::kArrived: return decodeArrived(body).ok();
+    case FrameType::kGone: return body.empty();
   }
   return false;
 }

@@ -1,0 +1,16 @@
+// Which of the hosts a person named is this machine.
+#pragma once
+
+#include <string>
+
+#include "launch/hosts/host_spec.h"
+
+namespace farandole {
+
+// By address, never by an equal host name: containers are often all called the same. A host with
+// an ssh port of its own, or with another user, is reached by ssh even if the address is ours: that
+// is how containers of one machine are told apart. Asks the resolver once; a name without an
+// address is not ours.
+bool isThisMachine(const HostSpec& host);
+
+}  // namespace farandole

@@ -1,0 +1,138 @@
+#include "launch/local_ranks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace farandole {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
+constexpr auto kKillPatience = seconds(10);
+// Helpers of a rank that notice its end by themselves are given this long to do so.
+constexpr auto kLeftoverPatience = milliseconds(250);
+
+}  // namespace
+
+Status LocalRanks::open(const std::string& job) {
+  leftovers_ = Leftovers(job);
+  Leftovers::adoptOrphans();
+  outputs_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!outputs_) return Status::fromErrno("cannot create an epoll", errno);
+  return {};
+}
+
+// Two pipes and the agent's connections for each rank.
+Status LocalRanks::allowDescriptors(int ranks) {
+  const rlim_t needed = 128 + 6 * static_cast<rlim_t>(ranks);
+  if (::getrlimit(RLIMIT_NOFILE, &files_) != 0 || files_.rlim_cur >= needed) return {};
+  const rlimit raised{needed, files_.rlim_max};
+  if (needed <= files_.rlim_max && ::setrlimit(RLIMIT_NOFILE, &raised) == 0) return {};
+  return Status::invalid(std::to_string(ranks) + " ranks need " + std::to_string(needed) +
+                         " open files, and the limit is " + std::to_string(files_.rlim_max) +
+                         ": raise it (ulimit -Hn), or start fewer ranks");
+}
+
+Status LocalRanks::start(const JobPlan& plan, int stdinFd, const InheritedSignals& signals) {
+  UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return Status::fromErrno("cannot open /dev/null", errno);
+  ranks_.reserve(plan.ranks.size());
+  for (const RankPlan& rank : plan.ranks) {
+    RankProcess& process = ranks_.emplace_back(rank);
+    const int input = rank.rank == 0 ? stdinFd : null.get();
+    FARANDOLE_RETURN_IF_ERROR(process.start(plan, input, signals, files_));
+    for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.u64 = (ranks_.size() - 1) * 2 + static_cast<unsigned>(stream);
+      if (::epoll_ctl(outputs_.get(), EPOLL_CTL_ADD, process.pipe(stream), &event) != 0) {
+        return Status::fromErrno("cannot watch the output of a rank", errno);
+      }
+    }
+  }
+  return {};
+}
+
+void LocalRanks::readOutput() {
+  epoll_event ready[64];
+  const int n = ::epoll_wait(outputs_.get(), ready, 64, 0);
+  for (int i = 0; i < n; ++i) {
+    RankProcess& rank = ranks_[ready[i].data.u64 / 2];
+    const auto stream = static_cast<Stream>(ready[i].data.u64 % 2);
+    const std::string_view bytes = rank.readSome(stream);
+    if (!bytes.empty()) listener_.rankWrote(rank.rank(), stream, bytes);
+  }
+}
+
+void LocalRanks::drain(RankProcess& rank) {
+  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    // A grandchild may write as fast as we read: twice what the pipe holds is enough.
+    for (int reads = 0; reads < 32; ++reads) {
+      const std::string_view bytes = rank.readSome(stream);
+      if (bytes.empty()) break;
+      listener_.rankWrote(rank.rank(), stream, bytes);
+    }
+  }
+}
+
+void LocalRanks::finishOutput() {
+  for (RankProcess& rank : ranks_) drain(rank);
+}
+
+void LocalRanks::signal(int number) {
+  for (RankProcess& rank : ranks_) rank.signal(number);
+}
+
+void LocalRanks::reap() {
+  while (true) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+    const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [&](const RankProcess& one) {
+      return one.running() && one.pid() == info.si_pid;
+    });
+    if (rank == ranks_.end()) {
+      listener_.otherEnded(info.si_pid, info);
+      continue;
+    }
+    drain(*rank);
+    const RankEnd& end = rank->setEnd(info);
+    listener_.rankEnded(end, end.signalled && rank->wasSent(end.code));
+  }
+}
+
+int LocalRanks::running() const {
+  return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(),
+                                        [](const RankProcess& rank) { return rank.running(); }));
+}
+
+std::string LocalRanks::endLeftovers(Duration grace, const std::function<void(Duration)>& step,
+                                     const std::function<bool()>& hurry) {
+  reap();
+  const auto waitFor = [&](Duration patience) {
+    const Deadline deadline = Deadline::after(patience);
+    while (Leftovers::haveChildren() && !deadline.passed() && !hurry()) {
+      step(deadline.left(milliseconds(50)));
+      reap();
+    }
+  };
+  waitFor(kLeftoverPatience);
+  if (!Leftovers::haveChildren()) return {};
+  leftovers_.signalAll(SIGTERM);
+  waitFor(grace);
+  const Deadline deadline = Deadline::after(kKillPatience);
+  while (Leftovers::haveChildren() && !deadline.passed()) {
+    leftovers_.signalAll(SIGKILL);
+    step(milliseconds(10));
+    reap();
+  }
+  return leftovers_.describe();
+}
+
+}  // namespace farandole

@@ -1,0 +1,77 @@
+// LocalRanks: the ranks that run on this machine: started, read from, signalled, reaped, and what
+// they leave behind ended. The launcher has one for its own machine, every agent has one for its.
+//
+// Main thread only. Nothing here waits, but endLeftovers(), which lets its owner go on meanwhile.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "bootstrap/bootstrap.h"
+#include "launch/job_plan.h"
+#include "launch/leftovers.h"
+#include "launch/rank_process.h"
+#include "launch/signals.h"
+
+namespace farandole {
+
+class LocalRanks {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void rankWrote(int rank, Stream stream, std::string_view bytes) = 0;
+    // Everything it wrote has been handed over before. ordered: it died of a signal sent from here.
+    virtual void rankEnded(RankEnd end, bool ordered) = 0;
+    // A child that is no rank.
+    virtual void otherEnded(pid_t pid, const siginfo_t& info) = 0;
+  };
+
+  explicit LocalRanks(Listener& listener) : listener_(listener) {}
+
+  // Before the first rank; adopts the orphans of this process's descendants.
+  Status open(const std::string& job);
+  // For so many ranks; the ranks themselves get the old limit.
+  Status allowDescriptors(int ranks);
+
+  // A settled plan of this machine. Rank 0, if it is here, reads from stdinFd.
+  Status start(const JobPlan& plan, int stdinFd, const InheritedSignals& signals);
+
+  // Readable when a rank has written something.
+  int outputFd() const { return outputs_.get(); }
+  // One round over the pipes that have something.
+  void readOutput();
+  // Everything that has been written; then the pipes are closed.
+  void finishOutput();
+
+  void signal(int number);
+  void reap();
+  int running() const;
+  const std::vector<RankProcess>& all() const { return ranks_; }
+  const rlimit& files() const { return files_; }
+
+  // Ends processes that have outlived the ranks: a moment to go by themselves, then SIGTERM, and
+  // after `grace` SIGKILL. `step` waits for its owner's events, for so long at most; `hurry` says
+  // that nobody wants to wait for good manners any more. What had to be ended, or "".
+  std::string endLeftovers(Duration grace, const std::function<void(Duration)>& step,
+                           const std::function<bool()>& hurry);
+
+ private:
+  void drain(RankProcess& rank);
+
+  Listener& listener_;
+  std::vector<RankProcess> ranks_;
+  Leftovers leftovers_{""};
+  UniqueFd outputs_;  // epoll
+  rlimit files_{};    // the limit we were started with
+};
+
+}  // namespace farandole

@@ -1,0 +1,67 @@
+#include "launch/passed_environment.h"
+
+#include <algorithm>
+#include <array>
+
+namespace farandole {
+namespace {
+
+constexpr std::string_view kNames[] = {
+    "PATH",
+    "VIRTUAL_ENV",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONUNBUFFERED",
+    "PYTHONHASHSEED",
+    "LD_PRELOAD",
+    "LANG",
+    "LC_ALL",
+    "MALLOC_CONF",
+    "TZ",
+    "CUDA_VISIBLE_DEVICES",
+    "GOMP_CPU_AFFINITY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+};
+constexpr std::string_view kFamilies[] = {
+    "CONDA_", "OMP_",    "KMP_",      "MKL_",      "HOROVOD_", "NCCL_",  "FI_",        "I_MPI_",
+    "CCL_",   "UCX_",    "OMPI_MCA_", "PRTE_MCA_", "TF_",      "TORCH_", "PYTORCH_",   "GLOO_",
+    "DNNL_",  "ONEDNN_", "IPEX_",     "XLA_",      "KERAS_",   "HF_",    "FARANDOLE_",
+};
+// Of those families: who a rank of a surrounding job is, and its secrets.
+constexpr std::string_view kKept[] = {
+    "FARANDOLE_SECRET",   "FARANDOLE_AGENT", "FARANDOLE_JOB",  "FARANDOLE_RUN_", "FARANDOLE_SSH",
+    "HOROVOD_SECRET_KEY", "I_MPI_HYDRA_",    "OMPI_MCA_orte_", "TORCHELASTIC_",
+};
+
+bool startsWithAny(std::string_view name, const auto& prefixes) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace
+
+bool isPassedOn(std::string_view name) {
+  if (name.starts_with("I_MPI_HYDRA_IFACE")) return true;
+  if (startsWithAny(name, kKept)) return false;
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+         startsWithAny(name, kFamilies);
+}
+
+std::vector<std::pair<std::string, std::string>> passedEnvironment(const char* const* environment) {
+  std::vector<std::pair<std::string, std::string>> passed;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos || !isPassedOn(entry.substr(0, equals))) continue;
+    passed.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return passed;
+}
+
+}  // namespace farandole

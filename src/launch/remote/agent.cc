@@ -1,0 +1,300 @@
+#include "launch/remote/agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "launch/cpus.h"
+#include "launch/remote/question.h"
+#include "launch/remote/tree.h"
+
+namespace farandole::remote {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kBeatEvery = seconds(1);
+constexpr auto kSilence = seconds(8);
+constexpr auto kGoodbye = seconds(5);  // for the last frames to leave
+
+void makeNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+// What the launcher's user has chosen, on top of what sshd gave us. Its PATH comes first; what only
+// this machine has stays behind it.
+void adoptEnvironment(const JobPlan& plan) {
+  for (const auto& [name, value] : plan.environment) {
+    std::string text = value;
+    if (const char* own = name == "PATH" ? std::getenv("PATH") : nullptr)
+      text += std::string(":") + own;
+    ::setenv(name.c_str(), text.c_str(), 1);
+  }
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string machineIdentity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char space[64] = {};
+  const ssize_t n = ::readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
+  return boot + " " + std::string(space, n > 0 ? static_cast<std::size_t>(n) : 0);
+}
+
+Agent::Agent() : ranks_(*this) {}
+Agent::~Agent() = default;
+
+Status Agent::prepare() {
+  // Descriptors 0 and 1 become the ranks' nothing; the pipe is ours alone.
+  auto signals = SignalEvents::open();
+  if (!signals.ok()) return signals.status();
+  signals_ = std::move(*signals);
+  makeNonBlocking(0);
+  makeNonBlocking(1);
+  FARANDOLE_RETURN_IF_ERROR(mail_.open());
+  Hello hello;
+  hello.version = FARANDOLE_VERSION;
+  hello.hostName = hostName();
+  hello.machine = machineIdentity();
+  hello.sshConnection = variable("SSH_CONNECTION");
+  hello.cpus = allowedCpus();
+  if (Result<int> port = freePort(); port.ok()) hello.freePort = *port;
+  send(std::string(kGreeting) + treeId() + "\n");
+  send(encodeHello(hello));
+  return {};
+}
+
+int Agent::run() {
+  if (Status prepared = prepare(); !prepared.ok()) {
+    std::fprintf(stderr, "farandole agent: %s\n", prepared.message().c_str());
+    return 1;
+  }
+  while (!finish_ && !broken_) step(kBeatEvery);
+  leave(finish_);
+  return broken_ ? 1 : 0;
+}
+
+void Agent::step(Duration limit) {
+  flushInput();
+  if (!broken_ && !out_.flush(1)) broken_ = true;
+  std::vector<pollfd> entries;
+  entries.push_back({signals_->fd(), POLLIN, 0});
+  entries.push_back({mail_.fd(), POLLIN, 0});
+  entries.push_back({broken_ ? -1 : 0, POLLIN, 0});
+  entries.push_back({broken_ || out_.empty() ? -1 : 1, POLLOUT, 0});
+  entries.push_back({mayReadOutput() ? ranks_.outputFd() : -1, POLLIN, 0});
+  entries.push_back({pendingInput_.empty() ? -1 : input_.get(), POLLOUT, 0});
+  const auto wait = std::chrono::ceil<milliseconds>(limit).count();
+  ::poll(entries.data(), entries.size(), static_cast<int>(wait));
+  if ((entries[0].revents & POLLIN) != 0) handleSignals();
+  if ((entries[1].revents & POLLIN) != 0) passMail();
+  if (entries[2].revents != 0) receive();
+  if (entries[4].revents != 0) ranks_.readOutput();
+  checkTime();
+}
+
+void Agent::receive() {
+  static std::vector<char> buffer(std::size_t{256} << 10);
+  const ssize_t n = ::read(0, buffer.data(), buffer.size());
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) {
+    broken_ = true;
+    return;
+  }
+  heard_ = Clock::now();
+  decoder_.feed({buffer.data(), static_cast<std::size_t>(n)});
+  while (!finish_ && !broken_) {
+    Result<std::optional<wire::Frame>> frame = decoder_.next();
+    if (!frame.ok()) broken_ = true;
+    if (!frame.ok() || !*frame) return;
+    handle(fromWire(std::move(**frame)));
+  }
+}
+
+void Agent::handle(Frame frame) {
+  switch (frame.type) {
+    case Type::kStart:
+      if (Result<JobPlan> plan = decodeStart(frame.body); plan.ok() && server_ == nullptr) {
+        if (const Status started = startJob(std::move(*plan)); !started.ok()) {
+          refuse(started.message());
+        }
+        return;
+      }
+      break;
+    case Type::kSignal:
+      if (Result<std::uint32_t> number = decodeNumber(frame.body); number.ok() && *number <= 64) {
+        ranks_.signal(static_cast<int>(*number));
+        return;
+      }
+      break;
+    case Type::kInput: return takeInput(frame.body);
+    case Type::kCredit:
+      if (Result<std::uint32_t> number = decodeNumber(frame.body); number.ok()) {
+        credit_ += *number;
+        return;
+      }
+      break;
+    case Type::kToRank:
+      if (Result<Relay> relay = decodeRelay(frame.body); relay.ok() && server_) {
+        server_->relay(relay->rank, std::move(relay->frame));
+        return;
+      }
+      break;
+    case Type::kRankEndedElsewhere:
+      if (Result<RankEnd> end = decodeElsewhere(frame.body); end.ok()) {
+        if (server_) server_->rankEnded(*end);
+        return;
+      }
+      break;
+    case Type::kHold:
+      if (Result<std::uint32_t> number = decodeNumber(frame.body); number.ok()) {
+        held_ = *number == 1;
+        return;
+      }
+      break;
+    case Type::kAsk: return answer(frame.id, frame.body);
+    case Type::kFinish: finish_ = true; return;
+    case Type::kBeat: return;
+    default: break;
+  }
+  std::fprintf(stderr, "farandole agent: the launcher sent something that is not understood\n");
+  broken_ = true;
+}
+
+Status Agent::startJob(JobPlan plan) {
+  plan_ = std::move(plan);
+  adoptEnvironment(plan_);
+  FARANDOLE_RETURN_IF_ERROR(settle(plan_));
+  FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(static_cast<int>(plan_.ranks.size())));
+  auto guardian = Guardian::start(plan_.job);
+  if (!guardian.ok()) return guardian.status();
+  guardian_ = std::move(*guardian);
+  FARANDOLE_RETURN_IF_ERROR(ranks_.open(plan_.job));
+  AgentServer::Options options;
+  options.job = plan_.job;
+  options.secret = plan_.secret;
+  options.size = plan_.size();
+  options.host = plan_.ranks.front().host;
+  options.toFirst = [this](int rank, std::string bytes) { mail_.put(rank, std::move(bytes)); };
+  auto server = AgentServer::start(std::move(options));
+  if (!server.ok()) return server.status();
+  server_ = std::move(*server);
+  plan_.agentAddress = server_->address();
+
+  int ends[2] = {-1, -1};
+  if (plan_.ranks.front().rank == 0 && ::pipe2(ends, O_CLOEXEC) != 0) {
+    return Status::fromErrno("cannot create a pipe", errno);
+  }
+  UniqueFd rankEnd(ends[0]);
+  input_.reset(ends[1]);
+  if (input_) makeNonBlocking(input_.get());
+  FARANDOLE_RETURN_IF_ERROR(ranks_.start(plan_, rankEnd.get(), signals_->inherited()));
+  std::vector<std::pair<int, int>> pids;
+  for (const RankProcess& rank : ranks_.all()) pids.emplace_back(rank.rank(), rank.pid());
+  send(encodePids(pids));
+  return {};
+}
+
+void Agent::refuse(const std::string& why) {
+  ranks_.signal(SIGKILL);
+  send(encode(Type::kRefused, why));
+}
+
+void Agent::takeInput(std::string_view bytes) {
+  if (bytes.empty()) inputEnds_ = true;
+  pendingInput_ += bytes;
+  flushInput();
+}
+
+void Agent::flushInput() {
+  const std::size_t before = pendingInput_.size();
+  while (input_ && !pendingInput_.empty()) {
+    const ssize_t n = ::write(input_.get(), pendingInput_.data(), pendingInput_.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    if (n < 0) input_.reset();  // rank 0 reads no more
+    if (n > 0) pendingInput_.erase(0, static_cast<std::size_t>(n));
+  }
+  if (!input_) pendingInput_.clear();
+  const std::size_t taken = before - pendingInput_.size();
+  if (taken > 0) send(encodeNumber(Type::kTaken, static_cast<std::uint32_t>(taken)));
+  if (inputEnds_ && pendingInput_.empty()) input_.reset();
+}
+
+void Agent::answer(std::uint64_t id, const std::string& question) {
+  send(encode(Type::kReply, answerQuestion(question), id));
+}
+
+void Agent::handleSignals() {
+  while (const auto signal = signals_->next()) {
+    if (*signal == SIGCHLD) {
+      ranks_.reap();
+    } else if (*signal == SIGTERM) {
+      broken_ = true;  // somebody wants this machine's part to end
+    }
+  }
+}
+
+void Agent::passMail() {
+  for (auto& [rank, frame] : mail_.take()) send(encodeRelay(Type::kFromRank, rank, frame));
+}
+
+void Agent::checkTime() {
+  const TimePoint now = Clock::now();
+  if (now >= nextBeat_) {
+    send(encode(Type::kBeat));
+    nextBeat_ = now + kBeatEvery;
+  }
+  if (!held_ && now - heard_ > kSilence) {
+    std::fprintf(stderr, "farandole agent: nothing heard from the launcher for 8 s\n");
+    broken_ = true;
+  }
+}
+
+void Agent::leave(bool inOrder) {
+  if (!server_) return;
+  ranks_.signal(SIGKILL);
+  const Deadline patience = Deadline::after(kGoodbye);
+  while (ranks_.running() > 0 && !patience.passed()) step(milliseconds(50));
+  const std::string left = ranks_.endLeftovers(
+      inOrder ? Duration(seconds(2)) : Duration::zero(), [this](Duration limit) { step(limit); },
+      [&] { return !inOrder || broken_; });
+  ranks_.finishOutput();
+  if (server_) static_cast<void>(server_->reports());
+  passMail();
+  send(encode(Type::kGone, left));
+  const Deadline goodbye = Deadline::after(kGoodbye);
+  while (inOrder && !broken_ && !out_.empty() && !goodbye.passed()) step(milliseconds(50));
+  if (guardian_) guardian_->dismiss();
+}
+
+void Agent::rankWrote(int rank, Stream stream, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::string_view chunk = bytes.substr(0, kMaxChunk);
+    send(encodeOutput(rank, stream, chunk));
+    credit_ -= static_cast<std::int64_t>(chunk.size());
+    bytes.remove_prefix(chunk.size());
+  }
+}
+
+void Agent::rankEnded(RankEnd end, bool ordered) {
+  // What it reported before it ended must be told before its end.
+  if (server_) static_cast<void>(server_->reports());
+  passMail();
+  send(encodeRankEnded(end, ordered));
+  if (end.rank == 0) input_.reset();
+}
+
+}  // namespace farandole::remote

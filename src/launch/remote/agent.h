@@ -1,0 +1,82 @@
+// The agent: what `farandole agent` is on another machine of a job. It starts the ranks that the
+// launcher tells it to, and reports what they write and how they end, through its stdin and stdout,
+// which are ssh's pipe.
+//
+// It ends, and everything it started with it, when the launcher says so, when the pipe breaks, or
+// when nothing has come through it for eight seconds. Main thread; the AgentServer has its own.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "bootstrap/agent_server.h"
+#include "bootstrap/out_buffer.h"
+#include "launch/guardian.h"
+#include "launch/local_ranks.h"
+#include "launch/remote/agent_wire.h"
+#include "launch/remote/mailbox.h"
+#include "launch/signals.h"
+
+namespace farandole::remote {
+
+class Agent : private LocalRanks::Listener {
+ public:
+  Agent();
+  ~Agent() override;
+
+  // The exit code.
+  int run();
+
+ private:
+  Status prepare();
+  void step(Duration limit);
+  void receive();
+  void handle(Frame frame);
+  Status startJob(JobPlan plan);
+  void refuse(const std::string& why);
+  void takeInput(std::string_view bytes);
+  void flushInput();
+  void answer(std::uint64_t id, const std::string& question);
+  void handleSignals();
+  void passMail();
+  void checkTime();
+  // The launcher is gone, or has said that all is over.
+  void leave(bool inOrder);
+  void send(std::string frame) { out_.push(std::move(frame)); }
+  bool mayReadOutput() const { return credit_ > 0 && out_.bytes() < kMaxChunk; }
+
+  void rankWrote(int rank, Stream stream, std::string_view bytes) override;
+  void rankEnded(RankEnd end, bool ordered) override;
+  void otherEnded(pid_t, const siginfo_t&) override {}
+
+  std::optional<SignalEvents> signals_;
+  std::optional<Guardian> guardian_;
+  LocalRanks ranks_;
+  Mailbox mail_;
+  std::unique_ptr<AgentServer> server_;
+  JobPlan plan_;
+
+  wire::FrameDecoder decoder_{maxBody};
+  OutBuffer out_;
+  std::int64_t credit_ = static_cast<std::int64_t>(kOutputWindow);
+
+  UniqueFd input_;  // rank 0's stdin, if it is here
+  std::string pendingInput_;
+  bool inputEnds_ = false;
+
+  TimePoint heard_ = Clock::now();
+  TimePoint nextBeat_ = Clock::now();
+  bool held_ = false;  // the launcher has been stopped and said so
+  bool finish_ = false;
+  bool broken_ = false;  // the pipe
+};
+
+// What this machine is, so that two names of one machine can be told from two machines: the
+// kernel's boot and the namespace that process numbers belong to.
+std::string machineIdentity();
+
+}  // namespace farandole::remote

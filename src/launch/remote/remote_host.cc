@@ -1,0 +1,386 @@
+#include "launch/remote/remote_host.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "launch/command_lookup.h"
+#include "launch/spawn.h"
+
+extern char** environ;
+
+namespace farandole::remote {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kBeatEvery = seconds(1);
+constexpr auto kSilence = seconds(8);
+// After ssh has ended: how long a process that holds a copy of its pipes is waited for.
+constexpr auto kPipesLinger = milliseconds(300);
+constexpr std::size_t kMostNoise = std::size_t{256} << 10;
+constexpr std::size_t kMostErrors = std::size_t{64} << 10;
+constexpr std::size_t kCreditStep = std::size_t{64} << 10;
+
+std::string machine() {
+  utsname name{};
+  ::uname(&name);
+  return std::string(name.sysname) + " " + name.machine;
+}
+
+std::string oneLine(const SshFailure& failure) {
+  std::string text = failure.cause;
+  if (!failure.fix.empty()) text += ": " + failure.fix;
+  return text;
+}
+
+bool mayPassByItself(SshFailure::Kind kind) {
+  switch (kind) {
+    case SshFailure::Kind::kUnknownHost:
+    case SshFailure::Kind::kResolverDown:
+    case SshFailure::Kind::kRefused:
+    case SshFailure::Kind::kTimedOut:
+    case SshFailure::Kind::kUnreachable:
+    case SshFailure::Kind::kClosed: return true;
+    default: return false;
+  }
+}
+
+std::string lastLine(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  const auto newline = text.rfind('\n');
+  return std::string(newline == std::string_view::npos ? text : text.substr(newline + 1));
+}
+
+// Inside double quotes of the remote script. What it cannot carry is no path we would install to.
+bool plainPath(const std::string& path) {
+  return path.find_first_of("'\"$`\\!\n") == std::string::npos;
+}
+
+}  // namespace
+
+RemoteHost::RemoteHost(std::size_t index, HostPlan plan, Connecting& common, Listener& listener)
+    : index_(index), plan_(std::move(plan)), common_(common), listener_(listener) {}
+
+RemoteHost::~RemoteHost() { drop(); }
+
+// Finds a tree with our id in the user's cache, or where it lies here (a shared file system), or on
+// the PATH; otherwise asks for it and unpacks what comes. The agent takes over the same pipe.
+std::string RemoteHost::remoteScript() const {
+  const std::string& id = common_.tree.id;
+  std::string script = "umask 077; d=\"${XDG_CACHE_HOME:-$HOME/.cache}/farandole\"; t=\"$d/" + id +
+                       "\"; test -x \"$t/bin/farandole\" && exec \"$t/bin/farandole\" agent; ";
+  if (common_.push != PushMode::kAlways) {
+    const std::string own = plainPath(common_.tree.command) ? common_.tree.command : "";
+    script += "for f in \"" + own +
+              "\" \"$(command -v farandole 2>/dev/null)\"; do if test -x \"$f\" && test \"$(\"$f\" "
+              "agent --id 2>/dev/null)\" = " +
+              id + "; then exec \"$f\" agent; fi; done; ";
+  }
+  if (common_.push == PushMode::kNever) {
+    return script + "v=$(farandole --version 2>/dev/null); echo \"" + std::string(kMissing) +
+           "${v:-nothing}\"; exit 3";
+  }
+  script += "echo \"" + std::string(kNeed) + "$(uname -sm)\"; n=; e=$(mkdir -p \"$d\" 2>&1) && " +
+            "n=$(mktemp -d \"$d/.new.XXXXXX\") && e=$(head -c " +
+            std::to_string(common_.archiveBytes) +
+            " | tar -xf - -C \"$n\" 2>&1) && test -x \"$n/bin/farandole\" && { mv -T \"$n\" \"$t\" "
+            "2>/dev/null; test -x \"$t/bin/farandole\"; } && { rm -rf \"$n\"; exec "
+            "\"$t/bin/farandole\" agent; }; rm -rf \"$n\"; echo \"" +
+            std::string(kPushFailed) + "\"$e; exit 4";
+  return script;
+}
+
+void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
+  drop();
+  end_.reset();
+  errorText_.clear();
+  preamble_.clear();
+  decoder_ = wire::FrameDecoder(maxBody);
+  out_ = OutBuffer();
+  heard_ = Clock::now();
+  nextBeat_ = heard_ + kBeatEvery;
+  startBy_ = heard_ + common_.startLimit;
+  state_ = State::kConnecting;
+
+  if (Status checked = checkSshTarget(plan_.ssh, common_.ssh); !checked.ok()) {
+    return fail(checked.message());
+  }
+  Result<std::string> command = remoteShell(remoteScript());
+  if (!command.ok()) return fail(command.status().message());
+  Result<ResolvedCommand> ssh = lookUpCommand(sshArguments(plan_.ssh, common_.ssh, *command));
+  if (!ssh.ok()) return fail(oneLine(explainSshNotStarted(common_.ssh, ENOENT)));
+  int pair[2];
+  int errors[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+    return fail(Status::fromErrno("cannot make a socket pair", errno).message());
+  }
+  pipe_.reset(pair[0]);
+  UniqueFd far(pair[1]);
+  if (::pipe2(errors, O_CLOEXEC) != 0) {
+    return fail(Status::fromErrno("cannot create a pipe", errno).message());
+  }
+  errors_.reset(errors[0]);
+  UniqueFd errorsFar(errors[1]);
+  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  Result<pid_t> pid = spawnProcess({ssh->program, ssh->arguments, environment, far.get(), far.get(),
+                                    errorsFar.get(), signals, files});
+  if (!pid.ok()) return fail(pid.status().message());
+  pid_ = *pid;
+}
+
+void RemoteHost::start(const JobPlan& plan) { send(encodeStart(planFor(plan, index_))); }
+
+void RemoteHost::send(std::string frame) {
+  if (!pipe_ || over()) return;
+  out_.push(std::move(frame));
+  if (!out_.flush(pipe_.get())) pipe_.reset();
+}
+
+void RemoteHost::credit() {
+  if (uncredited_ < kCreditStep || !pipe_) return;
+  send(encodeNumber(Type::kCredit, static_cast<std::uint32_t>(uncredited_)));
+  uncredited_ = 0;
+}
+
+void RemoteHost::finish() {
+  if (over() || state_ == State::kFinishing) return;
+  state_ = State::kFinishing;
+  send(encode(Type::kFinish));
+}
+
+void RemoteHost::drop() {
+  if (pid_ > 0 && !end_) ::kill(pid_, SIGTERM);
+  pipe_.reset();
+  errors_.reset();
+}
+
+std::array<std::pair<int, unsigned>, 2> RemoteHost::waits() const {
+  return {{{pipe_.get(), out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT}, {errors_.get(), EPOLLIN}}};
+}
+
+void RemoteHost::ready() {
+  readErrors();
+  readPipe();
+  if (pipe_ && !out_.empty() && !out_.flush(pipe_.get())) pipe_.reset();
+  conclude();
+}
+
+void RemoteHost::readErrors() {
+  char buffer[4096];
+  while (errors_) {
+    const ssize_t n = ::read(errors_.get(), buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      errors_.reset();
+      return;
+    }
+    errorText_.append(buffer, static_cast<std::size_t>(n));
+    if (errorText_.size() > kMostErrors) errorText_.erase(0, errorText_.size() - kMostErrors);
+  }
+}
+
+void RemoteHost::readPipe() {
+  static std::vector<char> buffer(std::size_t{256} << 10);
+  // Bounded: others want to be heard too.
+  for (int reads = 0; pipe_ && !over() && reads < 4; ++reads) {
+    const ssize_t n = ::recv(pipe_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      pipe_.reset();
+      return;
+    }
+    heard_ = Clock::now();
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+    if (state_ == State::kConnecting || state_ == State::kPushing) {
+      readPreamble(bytes);
+    } else {
+      readFrames(bytes);
+    }
+  }
+}
+
+void RemoteHost::readPreamble(std::string_view bytes) {
+  preamble_ += bytes;
+  const auto lineAfter = [&](std::string_view word) -> std::optional<std::string> {
+    const auto at = preamble_.find(word);
+    if (at == std::string::npos) return std::nullopt;
+    const auto end = preamble_.find('\n', at);
+    if (end == std::string::npos) return std::nullopt;
+    if (at > 0 && state_ == State::kConnecting) {
+      listener_.hostRemarked(*this, "its login shell prints " + std::to_string(at) +
+                                        " bytes before the command; they are ignored");
+    }
+    std::string rest = preamble_.substr(at + word.size(), end - at - word.size());
+    preamble_.erase(0, end + 1);
+    return rest;
+  };
+  if (const auto why = lineAfter(kPushFailed)) {
+    return fail("cannot copy Farandole to it: " +
+                (why->empty() ? std::string("is its disk full, or its home read-only?") : *why));
+  }
+  if (const auto version = lineAfter(kMissing)) {
+    return fail("it has no farandole with the same content (found: " + *version +
+                "): leave out --no-push, or install the same version there");
+  }
+  if (const auto what = lineAfter(kNeed)) {
+    if (*what != machine()) {
+      return fail("it is a machine of another kind (" + *what + ", this one is " + machine() +
+                  "): install farandole " FARANDOLE_VERSION " there");
+    }
+    push();
+  }
+  if (lineAfter(kGreeting)) {
+    state_ = State::kReady;
+    const std::string rest = std::exchange(preamble_, {});
+    return readFrames(rest);
+  }
+  if (preamble_.size() > kMostNoise) {
+    fail(
+        "its login shell prints without end before the command starts: look at ~/.bashrc and "
+        "~/.profile there");
+  }
+}
+
+void RemoteHost::push() {
+  state_ = State::kPushing;
+  if (common_.archive.empty()) {
+    Result<std::string> made = archive(common_.tree);
+    if (!made.ok()) return fail("cannot copy Farandole to it: " + made.status().message());
+    common_.archive = std::move(*made);
+  }
+  if (common_.archive.size() != common_.archiveBytes) {
+    return fail("cannot copy Farandole to it: the files here are just being changed; try again");
+  }
+  listener_.hostRemarked(
+      *this, "copying Farandole to it (" + std::to_string(common_.archive.size() >> 20) + " MiB)");
+  constexpr std::size_t kPiece = std::size_t{256} << 10;
+  for (std::size_t at = 0; at < common_.archive.size(); at += kPiece) {
+    out_.push(common_.archive.substr(at, kPiece));
+  }
+}
+
+void RemoteHost::readFrames(std::string_view bytes) {
+  decoder_.feed(bytes);
+  while (!over()) {
+    Result<std::optional<wire::Frame>> frame = decoder_.next();
+    if (!frame.ok()) return fail("its agent sent something that is not understood");
+    if (!*frame) return;
+    handle(fromWire(std::move(**frame)));
+  }
+}
+
+void RemoteHost::handle(Frame frame) {
+  switch (frame.type) {
+    case Type::kHello:
+      if (Result<Hello> hello = decodeHello(frame.body); hello.ok()) {
+        hello_ = std::move(*hello);
+        return listener_.hostReady(*this);
+      }
+      break;
+    case Type::kStarted:
+      if (auto pids = decodePids(frame.body); pids.ok()) {
+        if (state_ == State::kReady) state_ = State::kStarted;
+        return listener_.hostStarted(*this, *pids);
+      }
+      break;
+    case Type::kRefused: return fail(frame.body);
+    case Type::kOutput:
+      if (Result<Output> output = decodeOutput(frame.body); output.ok()) {
+        uncredited_ += output->bytes.size();
+        return listener_.remoteWrote(output->rank, output->stream, output->bytes);
+      }
+      break;
+    case Type::kRankEnded:
+      if (Result<Ended> ended = decodeRankEnded(frame.body); ended.ok()) {
+        return listener_.remoteEnded(std::move(ended->end), ended->ordered);
+      }
+      break;
+    case Type::kFromRank:
+      if (Result<Relay> relay = decodeRelay(frame.body); relay.ok()) {
+        return listener_.rankSaid(relay->rank, std::move(relay->frame));
+      }
+      break;
+    case Type::kTaken:
+      if (Result<std::uint32_t> taken = decodeNumber(frame.body); taken.ok()) {
+        return listener_.inputTaken(*taken);
+      }
+      break;
+    case Type::kGone:
+      if (state_ != State::kFinishing) return fail("its agent was told to end");
+      state_ = State::kFinished;
+      return listener_.hostFinished(*this, frame.body);
+    case Type::kReply: return listener_.hostReplied(*this, frame.id, frame.body);
+    case Type::kBeat: return;
+    default: break;
+  }
+  fail("its agent sent something that is not understood");
+}
+
+bool RemoteHost::childEnded(pid_t pid, const siginfo_t& info) {
+  if (pid != pid_ || end_) return false;
+  end_ = info.si_code == CLD_EXITED ? SshEnd{info.si_status, 0} : SshEnd{0, info.si_status};
+  endedAt_ = Clock::now();
+  ready();
+  return true;
+}
+
+// ssh has ended and everything it said has been read: why?
+void RemoteHost::conclude() {
+  if (!end_ || over()) return;
+  if ((pipe_ || errors_) && Clock::now() - endedAt_ < kPipesLinger) return;
+  if (state_ == State::kFinishing) {
+    state_ = State::kFinished;
+    return listener_.hostFinished(*this, {});
+  }
+  if (state_ == State::kConnecting && (end_->exitCode != 0 || end_->signal != 0)) {
+    const SshFailure failure = explainSshFailure(plan_.ssh, common_.ssh, *end_, errorText_);
+    return fail(oneLine(failure), mayPassByItself(failure.kind));
+  }
+  const std::string last = lastLine(errorText_);
+  fail("the connection to its agent broke" + (last.empty() ? std::string() : " (" + last + ")"));
+}
+
+void RemoteHost::tick(TimePoint now) {
+  if (over() || state_ == State::kIdle) return;
+  conclude();
+  if (over()) return;
+  if (state_ == State::kConnecting && now > startBy_) {
+    return fail("no agent could be started there within " +
+                std::to_string(std::chrono::duration_cast<seconds>(common_.startLimit).count()) +
+                " s: does the login shell there wait for something? try: ssh " + plan_.ssh.host +
+                " true");
+  }
+  const bool up = state_ != State::kConnecting && state_ != State::kPushing;
+  const auto patience = state_ == State::kPushing ? common_.startLimit : Duration(kSilence);
+  if (state_ != State::kConnecting && now - heard_ > patience &&
+      (state_ != State::kPushing || out_.empty())) {
+    return fail("nothing has been heard from it for " +
+                std::to_string(std::chrono::duration_cast<seconds>(patience).count()) + " s");
+  }
+  if (up && now >= nextBeat_) {
+    nextBeat_ = now + kBeatEvery;
+    send(encode(Type::kBeat));
+  }
+}
+
+void RemoteHost::fail(const std::string& why, bool mayPass) {
+  if (over()) return;
+  state_ = State::kFailed;
+  drop();
+  listener_.hostFailed(*this, why, mayPass);
+}
+
+}  // namespace farandole::remote

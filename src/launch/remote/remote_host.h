@@ -1,0 +1,135 @@
+// RemoteHost: another machine of the job as the launcher sees it: ssh, the agent behind it, and
+// what both say. Main thread only; nothing here waits.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "bootstrap/out_buffer.h"
+#include "launch/local_ranks.h"
+#include "launch/remote/agent_wire.h"
+#include "launch/remote/ssh_command.h"
+#include "launch/remote/ssh_failure.h"
+#include "launch/remote/tree.h"
+#include "launch/signals.h"
+
+namespace farandole::remote {
+
+enum class PushMode { kIfMissing, kAlways, kNever };
+
+// What is the same for all hosts of a job. Outlives them.
+struct Connecting {
+  SshOptions ssh;
+  Tree tree;
+  std::size_t archiveBytes = 0;
+  std::string archive;  // of the tree; made when the first host needs it
+  PushMode push = PushMode::kIfMissing;
+  Duration startLimit = std::chrono::seconds(30);
+};
+
+class RemoteHost {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void hostReady(RemoteHost& host) = 0;
+    // Once; nothing more comes from it. mayPass: trying again may help (its sshd is not up yet).
+    virtual void hostFailed(RemoteHost& host, const std::string& why, bool mayPass) = 0;
+    virtual void hostStarted(RemoteHost& host,
+                             const std::vector<std::pair<int, int>>& ranksAndPids) = 0;
+    virtual void remoteWrote(int rank, Stream stream, std::string_view bytes) = 0;
+    virtual void remoteEnded(RankEnd end, bool ordered) = 0;
+    virtual void rankSaid(int rank, std::string frame) = 0;
+    // All its processes are gone. leftovers: what had to be ended, or "".
+    virtual void hostFinished(RemoteHost& host, const std::string& leftovers) = 0;
+    virtual void hostReplied(RemoteHost& host, std::uint64_t id, const std::string& json) = 0;
+    virtual void inputTaken(std::size_t bytes) = 0;
+    virtual void hostRemarked(RemoteHost& host, const std::string& text) = 0;  // for --verbose
+  };
+  enum class State {
+    kIdle,
+    kConnecting,
+    kPushing,
+    kReady,
+    kStarted,
+    kFinishing,
+    kFinished,
+    kFailed
+  };
+
+  RemoteHost(std::size_t index, HostPlan plan, Connecting& common, Listener& listener);
+  ~RemoteHost();
+  RemoteHost(const RemoteHost&) = delete;
+  RemoteHost& operator=(const RemoteHost&) = delete;
+
+  // Starts ssh. May be called again after a failure that may pass.
+  void connect(const InheritedSignals& signals, const rlimit& files);
+  // All ranks of the plan that are here.
+  void start(const JobPlan& plan);
+  void send(std::string frame);
+  // Output that has been taken off our hands.
+  void credit();
+  void finish();
+  // Ends ssh; the agent notices and ends what it started.
+  void drop();
+
+  std::size_t index() const { return index_; }
+  const std::string& name() const { return plan_.name; }
+  State state() const { return state_; }
+  const Hello& hello() const { return hello_; }
+  bool over() const { return state_ == State::kFinished || state_ == State::kFailed; }
+
+  // Descriptors to wait for (-1: none) and for what.
+  std::array<std::pair<int, unsigned>, 2> waits() const;
+  void ready();
+  // True if it was our ssh.
+  bool childEnded(pid_t pid, const siginfo_t& info);
+  // Call at least every second.
+  void tick(TimePoint now);
+
+ private:
+  void readPipe();
+  void readErrors();
+  void readPreamble(std::string_view bytes);
+  void readFrames(std::string_view bytes);
+  void handle(Frame frame);
+  void push();
+  void fail(const std::string& why, bool mayPass = false);
+  void conclude();
+  std::string remoteScript() const;
+
+  const std::size_t index_;
+  const HostPlan plan_;
+  Connecting& common_;
+  Listener& listener_;
+
+  State state_ = State::kIdle;
+  pid_t pid_ = -1;
+  std::optional<SshEnd> end_;  // of ssh
+  TimePoint endedAt_;
+  UniqueFd pipe_;    // to the agent, both ways
+  UniqueFd errors_;  // ssh's stderr
+  std::string errorText_;
+  std::string preamble_;
+  wire::FrameDecoder decoder_{maxBody};
+  OutBuffer out_;
+  Hello hello_;
+  std::size_t uncredited_ = 0;
+  TimePoint heard_;
+  TimePoint nextBeat_;
+  TimePoint startBy_;
+};
+
+}  // namespace farandole::remote

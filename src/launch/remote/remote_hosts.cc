@@ -1,0 +1,141 @@
+#include "launch/remote/remote_hosts.h"
+
+#include <algorithm>
+
+namespace farandole::remote {
+namespace {
+
+using std::chrono::milliseconds;
+
+// More handshakes at a time only fight for the processor.
+constexpr int kHandshakes = 32;
+constexpr auto kPause = milliseconds(500);
+
+}  // namespace
+
+RemoteHosts::RemoteHosts(const JobPlan& plan, Connecting& common, RemoteHost::Listener& listener,
+                         Duration waitFor)
+    : common_(common), patience_(Deadline::after(waitFor)) {
+  for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
+    const bool used = std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                                  [&](const RankPlan& rank) { return rank.hostIndex == i; });
+    if (plan.hosts[i].local || !used) continue;
+    hosts_.push_back(std::make_unique<RemoteHost>(i, plan.hosts[i], common, listener));
+  }
+}
+
+bool RemoteHosts::all(auto condition) const {
+  return std::all_of(hosts_.begin(), hosts_.end(),
+                     [&](const auto& host) { return condition(*host); });
+}
+
+void RemoteHosts::connect(const InheritedSignals& signals, const rlimit& files) {
+  signals_ = &signals;
+  files_ = &files;
+  connectSome();
+}
+
+void RemoteHosts::connectSome() {
+  if (signals_ == nullptr) return;
+  const auto busy = std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) {
+    return host->state() == RemoteHost::State::kConnecting;
+  });
+  int free = kHandshakes - static_cast<int>(busy);
+  for (const auto& host : hosts_) {
+    if (free <= 0) return;
+    if (host->state() != RemoteHost::State::kIdle) continue;
+    host->connect(*signals_, *files_);
+    --free;
+  }
+}
+
+bool RemoteHosts::tryAgainLater(RemoteHost& host) {
+  if (patience_.passed()) return false;
+  again_[host.index()] = Clock::now() + kPause;
+  return true;
+}
+
+RemoteHost* RemoteHosts::at(std::size_t hostIndex) {
+  for (const auto& host : hosts_) {
+    if (host->index() == hostIndex) return host.get();
+  }
+  return nullptr;
+}
+
+void RemoteHosts::sendAll(const std::string& frame) {
+  for (const auto& host : hosts_) host->send(frame);
+}
+
+void RemoteHosts::creditAll() {
+  for (const auto& host : hosts_) host->credit();
+}
+
+void RemoteHosts::startAll(const JobPlan& plan) {
+  for (const auto& host : hosts_) host->start(plan);
+}
+
+void RemoteHosts::finishAll() {
+  for (const auto& host : hosts_) host->finish();
+}
+
+void RemoteHosts::dropAll() {
+  again_.clear();
+  signals_ = nullptr;
+  for (const auto& host : hosts_) host->drop();
+}
+
+bool RemoteHosts::allReady() const {
+  return all([](const RemoteHost& host) { return host.state() == RemoteHost::State::kReady; });
+}
+
+bool RemoteHosts::allStarted() const {
+  return all([](const RemoteHost& host) { return host.state() == RemoteHost::State::kStarted; });
+}
+
+bool RemoteHosts::allOver() const {
+  return all([](const RemoteHost& host) { return host.over(); });
+}
+
+std::vector<std::string> RemoteHosts::notOver() const {
+  std::vector<std::string> names;
+  for (const auto& host : hosts_) {
+    if (!host->over()) names.push_back(host->name());
+  }
+  return names;
+}
+
+void RemoteHosts::addWaits(std::vector<pollfd>& entries) const {
+  // The numbers of poll and epoll for reading and writing are the same on Linux.
+  static_assert(POLLIN == 0x001 && POLLOUT == 0x004);
+  for (const auto& host : hosts_) {
+    for (const auto& [fd, events] : host->waits()) {
+      if (fd >= 0) entries.push_back({fd, static_cast<short>(events), 0});
+    }
+  }
+}
+
+void RemoteHosts::step() {
+  const TimePoint now = Clock::now();
+  for (const auto& host : hosts_) {
+    if (host->state() == RemoteHost::State::kIdle || host->over()) continue;
+    host->ready();
+    host->tick(now);
+  }
+  for (auto entry = again_.begin(); entry != again_.end();) {
+    if (entry->second > now) {
+      ++entry;
+      continue;
+    }
+    RemoteHost* host = at(entry->first);
+    entry = again_.erase(entry);
+    if (host != nullptr && signals_ != nullptr) host->connect(*signals_, *files_);
+  }
+  connectSome();
+}
+
+bool RemoteHosts::childEnded(pid_t pid, const siginfo_t& info) {
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [&](const auto& host) { return host->childEnded(pid, info); });
+}
+
+}  // namespace farandole::remote

@@ -1,0 +1,57 @@
+// RemoteHosts: all other machines of a job: connected to in parallel, tried again while they may
+// still be coming up, kept informed. Main thread only.
+#pragma once
+
+#include <poll.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "launch/job_plan.h"
+#include "launch/remote/remote_host.h"
+
+namespace farandole::remote {
+
+class RemoteHosts {
+ public:
+  // The hosts of the plan that are not local. waitFor: how long hosts may still be coming up.
+  RemoteHosts(const JobPlan& plan, Connecting& common, RemoteHost::Listener& listener,
+              Duration waitFor);
+
+  bool empty() const { return hosts_.empty(); }
+  void connect(const InheritedSignals& signals, const rlimit& files);
+  // A failure that may pass, while hosts are still waited for: true, and it will be tried again.
+  bool tryAgainLater(RemoteHost& host);
+
+  RemoteHost* at(std::size_t hostIndex);
+  void sendAll(const std::string& frame);
+  void creditAll();
+  void startAll(const JobPlan& plan);
+  void finishAll();
+  void dropAll();
+  bool allReady() const;
+  bool allStarted() const;
+  bool allOver() const;
+  std::vector<std::string> notOver() const;
+
+  void addWaits(std::vector<pollfd>& entries) const;
+  // After poll: reads and writes what is possible, heartbeats, tries again.
+  void step();
+  bool childEnded(pid_t pid, const siginfo_t& info);
+
+ private:
+  bool all(auto condition) const;
+  void connectSome();
+
+  Connecting& common_;
+  std::vector<std::unique_ptr<RemoteHost>> hosts_;
+  std::map<std::size_t, TimePoint> again_;  // host index → when to try again
+  const Deadline patience_;
+  const InheritedSignals* signals_ = nullptr;
+  const rlimit* files_ = nullptr;
+};
+
+}  // namespace farandole::remote
