@@ -10,6 +10,11 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// How many pings arrived there, answered or not.
+int pingsAt(const Lab& lab, const std::string& host) {
+  return std::stoi(lab.run(host, {"awk", "/^Icmp: [0-9]/ { print $10 }", "/proc/net/snmp"}).out);
+}
+
 TEST(LabLinks, CutAndHealed) {
   LAB_OR_SKIP();
   const Lab lab;
@@ -21,14 +26,21 @@ TEST(LabLinks, CutAndHealed) {
   EXPECT_TRUE(lab.reaches("h0", "h1"));
 
   lab.must("cut", {"h0", "h1"});
+  const int before = pingsAt(lab, "h1");
+  const int back = pingsAt(lab, "h0");
   EXPECT_FALSE(lab.reaches("h0", "h1"));
+  EXPECT_FALSE(lab.reaches("h1", "h0"));
+  EXPECT_EQ(pingsAt(lab, "h1"), before);
+  EXPECT_EQ(pingsAt(lab, "h0"), back);
   EXPECT_TRUE(lab.reaches("h2", "h1"));
   lab.must("heal", {"h1", "h0"});
   EXPECT_TRUE(lab.reaches("h0", "h1"));
 
   // What is asked arrives, the answer does not.
   lab.must("cut", {"--one-way", "h1", "h0"});
+  const int healed = pingsAt(lab, "h1");
   EXPECT_FALSE(lab.reaches("h0", "h1"));
+  EXPECT_EQ(pingsAt(lab, "h1"), healed + 1);
   lab.must("heal");
   EXPECT_TRUE(lab.reaches("h0", "h1"));
 }

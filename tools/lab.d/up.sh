@@ -144,6 +144,8 @@ start() {
     child=$!
     identity "$child" >"$host/unshare.pid" || true
   done
+  # No remarks of this shell when they are killed.
+  disown -a
   for ((i = 0; i < count; i++)); do
     if ! read -r -t 20 -u 5 host; then
       tail -n 3 "$dir"/hosts/*/log >&2
