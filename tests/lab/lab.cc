@@ -87,6 +87,10 @@ std::string Lab::must(const std::string& command, const Words& words) const {
   return outcome.out;
 }
 
+void Lab::delay(const std::string& host, double ms) const {
+  must("delay", {host, ms > 0 ? std::to_string(ms).substr(0, 5) : "off", LAB_DELAY});
+}
+
 std::unique_ptr<LabProcess> Lab::start(const std::string& host, const Words& words,
                                        const Command::Options& options) const {
   Words all{host, "--"};
@@ -107,6 +111,16 @@ Outcome Lab::run(const std::string& host, const Words& words, milliseconds limit
 
 Outcome Lab::shell(const std::string& host, const std::string& script) const {
   return run(host, {"sh", "-c", script});
+}
+
+Outcome Lab::ssh(const std::string& from, const Words& words) const {
+  Words all{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2"};
+  all.insert(all.end(), words.begin(), words.end());
+  return run(from, all);
+}
+
+bool Lab::reaches(const std::string& from, const std::string& to) const {
+  return run(from, {"ping", "-c1", "-W1", to}).code == 0;
 }
 
 Words Lab::processes(const std::string& host) const { return linesOf(must("ps", {host})); }

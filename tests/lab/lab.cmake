@@ -4,7 +4,11 @@ add_library(lab_harness STATIC ${CMAKE_CURRENT_LIST_DIR}/../multiproc/launch/com
   ${CMAKE_CURRENT_LIST_DIR}/lab.cc)
 target_include_directories(lab_harness PUBLIC ${CMAKE_CURRENT_LIST_DIR}/.. ${CMAKE_CURRENT_LIST_DIR}/../multiproc)
 target_link_libraries(lab_harness PUBLIC farandole_base GTest::gtest)
-target_compile_definitions(lab_harness PRIVATE FARANDOLE_COMMAND="${PROJECT_SOURCE_DIR}/tools/lab")
+target_compile_definitions(lab_harness PRIVATE FARANDOLE_COMMAND="${PROJECT_SOURCE_DIR}/tools/lab"
+  LAB_DELAY="$<TARGET_FILE:lab_delay>")
+
+add_executable(lab_delay ${CMAKE_CURRENT_LIST_DIR}/delay.cc)
+target_link_libraries(lab_delay PRIVATE farandole_base)
 
 # Every laboratory has a name of its own: tests may run at the same time.
 file(GLOB lab_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cc)
@@ -12,5 +16,5 @@ add_executable(lab_tests ${lab_test_sources})
 target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock)
 target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
   LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab")
-add_dependencies(lab_tests farandole_command)
+add_dependencies(lab_tests farandole_command lab_delay)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

@@ -22,10 +22,10 @@ bool canHaveLab();
 using Words = std::vector<std::string>;
 
 struct LabOptions {
-  int hosts = 3;         // h0 (where the user sits), h1, ...
-  Words more;            // further options of `tools/lab up`, e.g. {"--ipv6", "--nat", "h2"}
-  std::string name;      // unique unless given
-  bool expectUp = true;  // a laboratory that does not come up fails the test
+  int hosts = 3;          // h0 (where the user sits), h1, ...
+  Words more = {};        // further options of `tools/lab up`, e.g. {"--ipv6", "--nat", "h2"}
+  std::string name = {};  // unique unless given
+  bool expectUp = true;   // a laboratory that does not come up fails the test
 };
 
 // A command on a host. The destructor kills it, and what it left in its process group stays: ask
@@ -69,6 +69,9 @@ class Lab {
   Outcome run(const std::string& host, const Words& words,
               const Command::Options& options = Command::Options()) const;
   Outcome run(const std::string& host, const Words& words, std::chrono::milliseconds limit) const;
+  // From one host to another, with the system's ssh and what is in ~/.ssh there.
+  Outcome ssh(const std::string& from, const Words& words) const;
+  bool reaches(const std::string& from, const std::string& to) const;
   Outcome shell(const std::string& host, const std::string& script) const;
   std::unique_ptr<LabProcess> start(const std::string& host, const Words& words,
                                     const Command::Options& options = Command::Options()) const;
@@ -79,6 +82,8 @@ class Lab {
   void cut(const std::string& host) const { must("cut", {host}); }
   void heal(const std::string& host) const { must("heal", {host}); }
   void sshd(const std::string& host, bool on) const { must("sshd", {host, on ? "on" : "off"}); }
+  // Each way; 0 switches it off.
+  void delay(const std::string& host, double ms) const;
   std::string must(const std::string& command, const Words& words = {}) const;
 
   // "pid command line" of what runs on the host besides init and sshd.

@@ -66,5 +66,7 @@ hosts() {
 in_net() {
   local of=$1
   shift
+  # Never this machine's own, whatever went wrong.
+  [ ! "/proc/$of/ns/net" -ef /proc/self/ns/net ] || fail "process $of has no network of its own"
   nsenter --net="/proc/$of/ns/net" -- "$@"
 }

@@ -13,7 +13,7 @@ lab_exec() {
   HOME=/root exec nsenter --target "$pid" --mount --uts --ipc --net --pid --no-fork -- /bin/bash -c '
     cd -- "$1" 2>/dev/null || cd /root
     shift
-    unset TMPDIR XDG_RUNTIME_DIR XDG_CACHE_HOME OLDPWD
+    unset TMPDIR XDG_RUNTIME_DIR XDG_CACHE_HOME XDG_CONFIG_HOME SSH_AUTH_SOCK SSH_AGENT_PID OLDPWD
     exec 3>&2 2>/dev/null
     env --default-signal=INT,QUIT setpriv --pdeathsig KILL -- "$@" <&0 2>&3 3>&- &
     child=$!

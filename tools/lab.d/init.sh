@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # init.sh DIR HOST SHM HIDE KEEP...: process 1 of a host. DIR/hosts/HOST holds the files that make it one; SHM is the
-# size of /dev/shm; HIDE a folder that this host does not have (or ''); KEEP folders of this machine that stay visible
+# size of /dev/shm; HIDE folders that this host does not have (A:B); KEEP folders of this machine that stay visible
 # although they lie in a folder that is replaced here.
 set -euo pipefail
 dir=$1 host=$2 shm=$3 hide=$4
@@ -54,7 +54,8 @@ for folder in "$@"; do
   place "keep/$kept" "$folder"
   kept=$((kept + 1))
 done
-if [ -n "$hide" ]; then place empty "$hide"; fi
+IFS=: read -ra folders <<<"$hide"
+for folder in "${folders[@]}"; do place empty "$folder"; done
 
 /usr/sbin/sshd -f /run/lab/sshd_config -E /run/lab/sshd.log
 for ((i = 0; i < 500; i++)); do

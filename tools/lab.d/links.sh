@@ -21,8 +21,14 @@ add rule bridge lab cut iifname . oifname @cut drop
 TEXT
 }
 
-cut_way() {
-  in_net "$switch" nft add element bridge lab cut "{ \"v$1\" . \"v$2\" }"
+# change_way add|delete FROM TO: hN is at port vN, or eN if it is delayed.
+change_way() {
+  local from to
+  for from in "v$2" "e$2"; do
+    for to in "v$3" "e$3"; do
+      in_net "$switch" nft "$1" element bridge lab cut "{ \"$from\" . \"$to\" }"
+    done
+  done
 }
 
 lab_cut() {
@@ -44,8 +50,8 @@ lab_cut() {
   enter_host "$2"
   [ -z "$nat" ] || fail "cut $1 $2: $2 is behind the gateway; only its whole link can be cut"
   pair_table
-  cut_way "$first" "$number"
-  if [ -z "$oneway" ]; then cut_way "$number" "$first"; fi
+  change_way add "$first" "$number"
+  if [ -z "$oneway" ]; then change_way add "$number" "$first"; fi
 }
 
 lab_heal() {
@@ -53,7 +59,7 @@ lab_heal() {
   local list
   if [ $# -eq 0 ]; then
     read -ra list <<<"$(hosts)"
-    in_net "$switch" nft destroy table bridge lab 2>/dev/null || in_net "$switch" nft delete table bridge lab 2>/dev/null || true
+    in_net "$switch" nft delete table bridge lab 2>/dev/null || true
     set -- "${list[@]}"
   elif [ $# -eq 2 ]; then
     heal_pair "$@"
@@ -62,7 +68,6 @@ lab_heal() {
   for host in "$@"; do
     enter_host "$host"
     in_net "$switch" ip link set "v$number" up
-    # The gateway's side lost nothing but the carrier; its address stayed.
     remember "$host" link off
   done
 }
@@ -72,8 +77,8 @@ heal_pair() {
   enter_host "$1"
   first=$number
   enter_host "$2"
-  in_net "$switch" nft delete element bridge lab cut "{ \"v$first\" . \"v$number\" }" 2>/dev/null || true
-  in_net "$switch" nft delete element bridge lab cut "{ \"v$number\" . \"v$first\" }" 2>/dev/null || true
+  change_way delete "$first" "$number" 2>/dev/null || true
+  change_way delete "$number" "$first" 2>/dev/null || true
 }
 
 # rate HOST RATE [BURST]
@@ -94,14 +99,17 @@ lab_rate() {
 lab_loss() {
   enter_switch
   enter_host "$@"
-  local percent=${2:-} end
-  [[ "$percent" =~ ^([0-9]{1,3}|off)$ ]] || fail "loss $host: how many percent? 0 to 100, or off"
+  local percent=${2:-} end which
+  [[ "$percent" =~ ^([0-9]{1,2}|100|off)$ ]] || fail "loss $host: how many percent? 0 to 100, or off"
+  [ "$percent" != 0 ] || percent=off
+  which="numgen random mod 100 < $percent"
+  [ "$percent" != 100 ] || which=
   for end in "$pid $interface" "$switch v$number"; do
     in_net "${end% *}" nft delete table netdev "loss_${number}" 2>/dev/null || true
     [ "$percent" = off ] || in_net "${end% *}" nft -f - <<TEXT
 table netdev loss_$number {
 chain loss { type filter hook ingress device "${end#* }" priority 0
-numgen random mod 100 < $percent drop
+$which drop
 }
 }
 TEXT
@@ -109,8 +117,39 @@ TEXT
   remember "$host" loss "$([ "$percent" = off ] && echo off || echo "$percent%")"
 }
 
+# delay HOST MS [PROGRAM]: the host's port vN leaves the switch; frames go vN - lab_delay - dN = eN - switch.
 lab_delay() {
-  fail "delay: not there yet"
+  enter_switch
+  enter_host "$@"
+  local ms=${2:-} program=${3:-$repository/build/bin/lab_delay} file=$dir/hosts/$1/delay.pid old i
+  [[ "$ms" =~ ^([0-9]{1,4}(\.[0-9]{1,3})?|off)$ ]] || fail "delay $host: how many ms? e.g. 5, 0.5 or off"
+  [ -z "$nat" ] || fail "delay $host: not for hosts behind the gateway"
+  if old=$(alive "$file"); then
+    kill -KILL "$old"
+    in_net "$switch" ip link delete "d$number"
+    in_net "$switch" ip link set "v$number" master br0
+    rm -f "$file"
+  fi
+  remember "$host" delay off
+  [ "$ms" != off ] || return 0
+  [ -x "$program" ] || fail "delay needs $program; build it with: cmake --build build --target lab_delay"
+  in_net "$switch" ip -batch - <<TEXT
+link add d$number type veth peer name e$number
+link set d$number addrgenmode none
+link set v$number nomaster
+link set v$number addrgenmode none
+link set d$number up
+link set e$number master br0 up
+TEXT
+  setsid nsenter --net="/proc/$switch/ns/net" -- "$program" "v$number" "d$number" \
+    "$(awk -v ms="$ms" 'BEGIN { printf "%d", ms * 1000 }')" </dev/null >"$dir/hosts/$host/delay.log" 2>&1 &
+  identity $! >"$file" || true
+  for ((i = 0; i < 500; i++)); do
+    grep -qx ready "$dir/hosts/$host/delay.log" && break
+    alive "$file" >/dev/null || fail "delay $host: $(cat "$dir/hosts/$host/delay.log")"
+    sleep 0.01
+  done
+  remember "$host" delay "$ms ms each way"
 }
 
 # port HOST PORT drop|refuse|open: sets, so that one port has one state.

@@ -68,7 +68,11 @@ nat_rules() {
 
 connect() {
   local i pids=() switch
-  switch=$(alive "$dir/switch.pid") || fail "the switch did not start: $(cat "$dir/switch.log")"
+  for ((i = 0; i < 500; i++)); do
+    switch=$(alive "$dir/switch.pid") || fail "the switch did not start: $(cat "$dir/switch.log")"
+    [ "/proc/$switch/ns/net" -ef /proc/self/ns/net ] || break
+    sleep 0.01
+  done
   for ((i = 0; i < count; i++)); do
     pids[i]=$(alive "$dir/hosts/h$i/pid") || fail "h$i did not start: $(cat "$dir/hosts/h$i/log")"
   done

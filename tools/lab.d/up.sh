@@ -19,8 +19,8 @@ usage: tools/lab up [--name NAME] [--dir DIR] [OPTIONS]
   --nat h2[:PORTS]            h2 is behind the gateway 10.77.0.254 (gw), which maps its port 22002 to the sshd of h2 and
                               PORTS (A or A-B) to the same ports of h2; nothing else of h2 is reachable. Repeatable
   --shm SIZE                  size of each host's /dev/shm (default 1g)
-  --hide PATH                 a folder that no host has, e.g. this repository; h0 keeps it
-  --keep PATH                 a folder below /tmp, /run or /root that the hosts shall see; this repository is always kept
+  --hide PATH                 a folder that the hosts do not have, e.g. this repository; only h0 keeps it. Repeatable
+  --keep PATH                 a folder below /tmp, /run or /root that the hosts shall see. Repeatable; this repository is kept anyway
 TEXT
 }
 
@@ -92,8 +92,14 @@ parse() {
       --loopback-name) loops+=("$2") ;;
       --nat) natted+=("$2") ;;
       --shm) shm=$2 ;;
-      --hide) hide=$2 ;;
-      --keep) keep+=("$2") ;;
+      --hide)
+        [ -d "$2" ] || fail "--hide $2: no such folder"
+        hide+=${hide:+:}$(realpath "$2")
+        ;;
+      --keep)
+        [ -d "$2" ] || fail "--keep $2: no such folder"
+        keep+=("$(realpath "$2")")
+        ;;
       *) fail "up: no option $1; tools/lab up --help lists them" ;;
     esac
     shift 2
@@ -108,8 +114,6 @@ parse() {
   for word in "${natted[@]}"; do set_nat "$word"; done
   for word in "${loops[@]}"; do set_loopback "$word"; done
   [ -n "$ipv4" ] || [ ${#natted[@]} -eq 0 ] || fail "--nat needs IPv4"
-  [ -z "$hide" ] || [ -d "$hide" ] || fail "--hide $hide: no such folder"
-  for word in "${keep[@]}"; do [ -d "$word" ] || fail "--keep $word: no such folder"; done
   case "$repository/" in /tmp/* | /run/* | /root/* | /var/tmp/*) keep+=("$repository") ;; esac
 }
 
@@ -120,7 +124,7 @@ claim_folder() {
     for file in "$dir"/hosts/*/pid "$dir"/switch.pid; do
       alive "$file" >/dev/null && fail "laboratory '$name' is already up in $dir; end it with: tools/lab down --name $name"
     done
-    rm -rf --one-file-system "$dir"
+    lab_down
   fi
   mkdir -m 711 "$dir" 2>/dev/null || fail "$dir exists and is not a laboratory's; choose another --dir"
   echo "$name" >"$dir/$marker"
@@ -140,6 +144,8 @@ start() {
     child=$!
     identity "$child" >"$host/unshare.pid" || true
   done
+  # No remarks of this shell when they are killed.
+  disown -a
   for ((i = 0; i < count; i++)); do
     if ! read -r -t 20 -u 5 host; then
       tail -n 3 "$dir"/hosts/*/log >&2
@@ -150,15 +156,15 @@ start() {
 }
 
 up() {
-  need_root
   local tool
   parse "$@"
+  need_root
   for tool in ip nft tc nsenter unshare setpriv ssh ssh-keygen /usr/sbin/sshd; do
     command -v "$tool" >/dev/null || fail "$tool is missing; install it with: tools/deps test"
   done
-  claim_folder
   # shellcheck source=state.sh
   source "$parts/state.sh"
+  claim_folder
   trap lab_down EXIT
   write_files
   start
