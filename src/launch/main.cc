@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/doctor/doctor_command.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
 #ifdef FARANDOLE_WITH_BENCH
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
       "farandole COMMAND --help explains a command. To begin with:\n"
       "  farandole run -np 2 python3 train.py");
   farandole::RunCommand run(app);
+  farandole::DoctorCommand doctor(app);
 #ifdef FARANDOLE_WITH_BENCH
   farandole::addBenchCommand(app);
 #endif
@@ -61,6 +63,7 @@ int main(int argc, char** argv) {
     return kUsage;
   }
   const bool isRun = words[0] == "run";
+  if (words[0] == "doctor") words = farandole::DoctorCommand::prepare(std::move(words));
   if (isRun) {
     auto options = run.takeCommand({words.begin() + 1, words.end()});
     if (!options.ok()) return complain("farandole run", options.status().message());
