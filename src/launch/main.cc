@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launch/compat/compat.h"
+#include "launch/doctor/doctor_command.h"
 #include "launch/init/init_command.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/tree.h"
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
       "  farandole run -np 2 python3 train.py");
   farandole::RunCommand run(app);
   farandole::InitCommand init(app);
+  farandole::DoctorCommand doctor(app);
 #ifdef FARANDOLE_WITH_BENCH
   farandole::addBenchCommand(app);
 #endif
@@ -79,6 +81,7 @@ int main(int argc, char** argv) {
   }
   if (words[0] == "agent") return agentMain(words);
   const bool isRun = words[0] == "run";
+  if (words[0] == "doctor") words = farandole::DoctorCommand::prepare(std::move(words));
   if (isRun) {
     auto options = run.takeCommand({words.begin() + 1, words.end()});
     if (!options.ok()) return complain("farandole run", options.status().message());

@@ -1,0 +1,130 @@
+#include "launch/doctor/doctor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "launch/doctor/checks.h"
+#include "launch/doctor/fact_access.h"
+#include "launch/doctor/links.h"
+#include "launch/doctor/parallel.h"
+#include "launch/doctor/reach.h"
+
+namespace farandole {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t kAtOnce = 64;
+constexpr Duration kFactsTime = std::chrono::seconds(8);
+
+struct Visit {
+  Findings findings;
+  std::unique_ptr<HostProbe> probe;
+  HostFacts facts;
+};
+
+double unixTime() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+void take(Findings& to, Findings from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline deadline,
+               Visit& visit) {
+  if (host.local) {
+    visit.probe = std::make_unique<LocalProbe>();
+    return;
+  }
+  Reach reach = checkReach(host, settings.ssh, deadline);
+  take(visit.findings, std::move(reach.findings));
+  visit.facts.sshHost = reach.host;
+  if (!reach.reachable || !settings.makeProbe) return;
+  auto made = settings.makeProbe(host, deadline);
+  if (made.ok()) {
+    visit.probe = std::move(*made);
+    return;
+  }
+  visit.findings.push_back({Severity::kError, "agent", host.name,
+                            "Farandole could not be started on " + host.name,
+                            printable(made.status().message()),
+                            "farandole run -v -H " + host.name + " -np 1 hostname shows more"});
+}
+
+void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline deadline,
+               Visit& visit) {
+  visit.facts.name = host.name;
+  visit.facts.slots = host.slots;
+  visit.facts.local = host.local;
+  visit.facts.port = host.port;
+  makeProbe(host, settings, deadline, visit);
+  if (!visit.probe) return;
+  auto facts = visit.probe->facts(settings.request, Deadline::after(deadline.left(kFactsTime)));
+  visit.facts.arrived = unixTime();
+  if (facts.ok()) {
+    visit.facts.facts = std::move(*facts);
+    return;
+  }
+  visit.findings.push_back({Severity::kError, "agent", host.name,
+                            host.name + " does not tell its facts",
+                            printable(facts.status().message()),
+                            "try again; farandole doctor -H " + host.name + " --timeout 120"});
+  visit.probe.reset();
+}
+
+// Everybody must be able to name everybody, the launcher included.
+std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
+  std::vector<std::string> names;
+  if (hosts.size() < 2) return names;
+  for (const DoctorHost& host : hosts) {
+    if (!host.local) names.push_back(host.name);
+  }
+  return names;
+}
+
+std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits) {
+  std::vector<LinkEnd> ends;
+  for (Visit& visit : visits) {
+    if (visit.probe) {
+      ends.push_back({visit.facts.name, visit.probe.get(), linkAddresses(visit.facts.facts)});
+    }
+  }
+  // A machine without a network still talks to itself.
+  if (ends.size() == 1 && ends[0].addresses.empty()) ends[0].addresses = {"127.0.0.1"};
+  return ends;
+}
+
+}  // namespace
+
+Diagnosis diagnose(const DoctorSettings& given) {
+  DoctorSettings settings = given;
+  settings.request.names = namesOf(settings.hosts);
+  const TimePoint begin = Clock::now();
+  const Deadline deadline = Deadline::after(settings.time);
+  std::vector<Visit> visits(settings.hosts.size());
+  // Two thirds for reaching, so that there is time for the links.
+  const Deadline reaching = Deadline::after(settings.time * 2 / 3);
+  inParallel(visits.size(), kAtOnce,
+             [&](std::size_t i) { visitHost(settings.hosts[i], settings, reaching, visits[i]); });
+
+  Diagnosis diagnosis;
+  CheckInput input;
+  input.ranks = settings.ranks;
+  input.threads = settings.threads;
+  for (Visit& visit : visits) {
+    take(diagnosis.findings, std::move(visit.findings));
+    input.hosts.push_back(visit.facts);
+    diagnosis.hosts.push_back({{"name", visit.facts.name},
+                               {"local", visit.facts.local},
+                               {"slots", visit.facts.slots},
+                               {"facts", visit.facts.facts}});
+  }
+  take(diagnosis.findings, checkAll(input));
+  take(diagnosis.findings, checkLinks(linkEnds(visits), settings.ports, deadline, diagnosis.links));
+  diagnosis.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return diagnosis;
+}
+
+}  // namespace farandole

@@ -1,0 +1,42 @@
+// `farandole doctor`: from the words a person typed to a visit and its report.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "launch/doctor/doctor.h"
+
+namespace farandole {
+
+// Registers the subcommand; parsing it runs it, and a code other than 0 leaves the parser as a
+// CLI::RuntimeError. Lives as long as the app; main thread.
+class DoctorCommand {
+ public:
+  explicit DoctorCommand(CLI::App& app, MakeProbe makeProbe = {});
+
+  // The words after "doctor" as CLI11 can read them: -np, which it cannot, becomes --num-proc.
+  static std::vector<std::string> prepare(std::vector<std::string> words);
+
+ private:
+  Result<DoctorSettings> settings() const;
+  int execute() const;
+
+  MakeProbe makeProbe_;
+  std::string hosts_;
+  std::string hostFile_;
+  int ranks_ = 0;
+  int threads_ = 0;
+  std::string portRange_;
+  int sshPort_ = 0;
+  std::string identityFile_;
+  bool acceptNewHostKeys_ = false;
+  int connectTimeout_ = 5;
+  std::string folder_;
+  std::string script_;
+  double time_ = 30;
+  bool json_ = false;
+  bool strict_ = false;
+};
+
+}  // namespace farandole

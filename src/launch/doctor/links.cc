@@ -1,0 +1,181 @@
+#include "launch/doctor/links.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+#include "launch/doctor/fact_access.h"
+#include "launch/doctor/parallel.h"
+
+namespace farandole {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t kMostAddresses = 6;
+constexpr std::size_t kAtOnce = 64;
+constexpr Duration kAddressTime = std::chrono::seconds(3);
+
+struct Listening {
+  int port = 0;
+  Status why;
+};
+
+// What came of one pair: the best address, or why none works.
+struct Link {
+  std::string address;
+  double roundTrip = 0;
+  double large = 0;
+  std::string failures;
+  bool tried = false;
+  bool sizeTrouble = false;
+};
+
+Link tryLink(const LinkEnd& from, const LinkEnd& to, int port, const std::string& secret,
+             Deadline deadline) {
+  Link link;
+  for (const std::string& address : to.addresses) {
+    if (deadline.passed()) break;
+    link.tried = true;
+    auto times = from.probe->echoTo({address, port, secret, kEchoLargeBytes},
+                                    Deadline::after(deadline.left(kAddressTime)));
+    if (!times.ok()) {
+      link.failures += (link.failures.empty() ? "" : "; ") + times.status().message();
+      link.sizeTrouble = link.sizeTrouble ||
+                         times.status().message().find("small messages pass") != std::string::npos;
+    } else if (link.address.empty() || times->roundTripMicroseconds < link.roundTrip) {
+      link.address = address;
+      link.roundTrip = times->roundTripMicroseconds;
+      link.large = times->largeMicroseconds;
+    }
+  }
+  return link;
+}
+
+Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRange range) {
+  const std::string pair = from.name + " → " + to.name;
+  if (to.addresses.empty()) {
+    return {Severity::kError,
+            "links",
+            from.name,
+            pair + ": " + to.name + " has no address",
+            "",
+            "connect it to a network, or run the container with --network host"};
+  }
+  if (!link.tried) {
+    return {Severity::kWarning,
+            "links",
+            from.name,
+            pair + " was not tried: the time was over",
+            "",
+            "farandole doctor --timeout 120"};
+  }
+  if (link.sizeTrouble) {
+    return {Severity::kError, "links",
+            from.name,        pair + ": large messages do not pass",
+            link.failures,    "ip link set IFACE mtu 1400 on both, or let ICMP pass on the way"};
+  }
+  const std::string ports =
+      range.first == 0 ? "all TCP ports between the hosts, or a range given as --port-range A-B"
+                       : std::to_string(range.first) + "-" + std::to_string(range.last);
+  return {Severity::kError,
+          "links",
+          from.name,
+          pair + ": no address can be reached",
+          link.failures,
+          "open " + ports +
+              " (ufw allow from SUBNET; security group; docker run --network host or "
+              "-p A-B:A-B)"};
+}
+
+json described(const LinkEnd& from, const LinkEnd& to, const Link& link) {
+  json one = {{"from", from.name}, {"to", to.name}, {"ok", !link.address.empty()}};
+  if (!link.address.empty()) {
+    one["address"] = link.address;
+    one["round_trip_us"] = link.roundTrip;
+    one["large_us"] = link.large;
+  }
+  if (!link.failures.empty()) one["failures"] = link.failures;
+  return one;
+}
+
+}  // namespace
+
+std::vector<std::string> linkAddresses(const json& facts) {
+  std::vector<std::string> fours;
+  std::vector<std::string> sixes;
+  const json& interfaces = factAt(facts, "/interfaces");
+  for (const json& one : interfaces.is_array() ? interfaces : json::array()) {
+    const std::string kind = factText(one, "/kind");
+    if (kind == "loopback" || kind == "container-bridge" || !factFlag(one, "/up")) continue;
+    const json& addresses = factAt(one, "/addresses");
+    for (const json& address : addresses.is_array() ? addresses : json::array()) {
+      const std::string text = factText(address, "/address");
+      if (text.empty() || text.starts_with("fe80:")) continue;
+      (text.find(':') == std::string::npos ? fours : sixes).push_back(text);
+    }
+  }
+  fours.insert(fours.end(), sixes.begin(), sixes.end());
+  if (fours.size() > kMostAddresses) fours.resize(kMostAddresses);
+  return fours;
+}
+
+Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline deadline,
+                    json& links) {
+  links = json::array();
+  if (ends.empty()) return {};
+  auto secret = makeEchoSecret();
+  if (!secret.ok()) {
+    return {{Severity::kError, "links", "", secret.status().message(), "", "try again"}};
+  }
+  std::vector<Listening> listening(ends.size());
+  inParallel(ends.size(), kAtOnce, [&](std::size_t i) {
+    auto port =
+        ends[i].probe->openEcho(*secret, range, Deadline::after(deadline.left(kAddressTime)));
+    listening[i] = port.ok() ? Listening{*port, {}} : Listening{0, port.status()};
+  });
+  std::mutex mutex;  // guards what follows
+  Findings findings;
+  std::size_t good = 0;
+  double best = 0;
+  double worst = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (listening[i].port != 0) continue;
+    findings.push_back({Severity::kError, "ports", ends[i].name,
+                        ends[i].name + " cannot listen for the others", listening[i].why.message(),
+                        "give another range: --port-range 29400-29431; ss -ltnp shows who has it"});
+  }
+  inParallel(ends.size(), kAtOnce, [&](std::size_t i) {
+    // Each begins with its neighbour, so that not all visit the same host at the same time.
+    const std::size_t first = ends.size() == 1 ? 0 : 1;
+    const std::size_t last = ends.size() == 1 ? 0 : ends.size() - 1;
+    for (std::size_t step = first; step <= last; ++step) {
+      const std::size_t j = (i + step) % ends.size();
+      if (listening[j].port == 0) continue;
+      const Link link = tryLink(ends[i], ends[j], listening[j].port, *secret, deadline);
+      const std::lock_guard lock(mutex);
+      links.push_back(described(ends[i], ends[j], link));
+      if (link.address.empty()) {
+        findings.push_back(failed(ends[i], ends[j], link, range));
+        continue;
+      }
+      best = good == 0 ? link.roundTrip : std::min(best, link.roundTrip);
+      worst = std::max(worst, link.roundTrip);
+      ++good;
+    }
+  });
+  inParallel(ends.size(), kAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
+  if (findings.empty() && good > 0) {
+    char times[96];
+    std::snprintf(
+        times, sizeof(times), "round trip %.0f µs%s", best,
+        good > 1 ? (" to " + std::to_string(static_cast<long>(worst)) + " µs").c_str() : "");
+    findings.push_back({Severity::kOk, "links", "",
+                        ends.size() == 1 ? "this host reaches its own address"
+                                         : std::to_string(good) + " of " + std::to_string(good) +
+                                               " directions work, with large messages too",
+                        times, ""});
+  }
+  return findings;
+}
+
+}  // namespace farandole

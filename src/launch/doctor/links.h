@@ -1,0 +1,27 @@
+// Every host to every other, on the ports and addresses a job would use.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "launch/doctor/checks.h"
+#include "launch/doctor/probe.h"
+
+namespace farandole {
+
+struct LinkEnd {
+  std::string name;
+  HostProbe* probe = nullptr;
+  std::vector<std::string> addresses;  // where it may be reached; see linkAddresses
+};
+
+// The addresses of a host's facts that lead to it from other machines, IPv4 first, at most six.
+std::vector<std::string> linkAddresses(const nlohmann::json& facts);
+
+// Opens an echo on every host and visits it from every other (a single host visits itself). All
+// pairs are told in `links`; findings are the failures, or one line that all is well.
+Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline deadline,
+                    nlohmann::json& links);
+
+}  // namespace farandole

@@ -1,0 +1,137 @@
+#include "launch/doctor/reach.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "launch/doctor/bounded_command.h"
+#include "launch/doctor/fact_access.h"
+#include "launch/doctor/tcp_probe.h"
+#include "launch/remote/ssh_failure.h"
+
+namespace farandole {
+namespace {
+
+constexpr Duration kTcpTime = std::chrono::seconds(5);
+
+std::string milliseconds(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f ms",
+                std::chrono::duration<double, std::milli>(duration).count());
+  return text;
+}
+
+Deadline sooner(Deadline deadline, Duration limit) { return Deadline::after(deadline.left(limit)); }
+
+Finding fromSsh(const DoctorHost& host, const SshFailure& failure) {
+  return {Severity::kError, "ssh", host.name, failure.cause, failure.evidence, failure.fix};
+}
+
+SshFailure explain(const SshTarget& target, const SshOptions& options, const CommandEnd& end) {
+  if (end.startError != 0) return explainSshNotStarted(options, end.startError);
+  if (end.timedOut) {
+    return {SshFailure::Kind::kTimedOut, "ssh to " + target.host + " did not come to an end",
+            printable(end.err.substr(0, end.err.find('\n'))),
+            "see where it stands still: ssh -v -o BatchMode=yes " + target.host + " true"};
+  }
+  return explainSshFailure(target, options, {end.exitCode, end.signal}, end.err);
+}
+
+// What ssh_config makes of the name.
+struct Route {
+  std::string host;
+  int port = 22;
+  bool proxied = false;
+};
+
+Route routeFrom(const std::string& text, const DoctorHost& host) {
+  Route route{host.name, 22, false};
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto space = line.find(' ');
+    const std::string key = line.substr(0, space);
+    const std::string value = space == std::string::npos ? "" : line.substr(space + 1);
+    if (key == "hostname") route.host = value;
+    if (key == "port") route.port = std::atoi(value.c_str());
+    if (key == "proxyjump" || key == "proxycommand") route.proxied = value != "none";
+  }
+  return route;
+}
+
+Finding fromTcp(const DoctorHost& host, const SshTarget& target, const SshOptions& options,
+                const Route& route, const TcpProbe& probe) {
+  const std::string place = "port " + std::to_string(route.port) + " of " + route.host +
+                            (probe.address.empty() ? "" : " (" + probe.address + ")");
+  if (probe.state == TcpState::kOpen) {
+    return {Severity::kOk, "tcp", host.name, place + " is open", milliseconds(probe.took), ""};
+  }
+  // The same words as for ssh, which would fail in the same way.
+  const std::string said =
+      "ssh: connect to host " + route.host + " port " + std::to_string(route.port) + ": ";
+  std::string text = said + "No route to host";
+  if (probe.state == TcpState::kRefused) text = said + "Connection refused";
+  if (probe.state == TcpState::kFiltered) text = said + "Connection timed out";
+  const std::string name = "ssh: Could not resolve hostname " + route.host + ": ";
+  if (probe.state == TcpState::kNameUnknown) text = name + probe.evidence;
+  if (probe.state == TcpState::kNameTimeout) text = name + "Temporary failure in name resolution";
+  const SshFailure failure = explainSshFailure(target, options, {255, 0}, text);
+  const bool named = probe.state == TcpState::kNameUnknown || probe.state == TcpState::kNameTimeout;
+  return {Severity::kError,
+          named ? "names" : "tcp",
+          host.name,
+          failure.cause,
+          place + ": " + tcpStateName(probe.state) + ", " + probe.evidence,
+          failure.fix};
+}
+
+}  // namespace
+
+Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline deadline) {
+  Reach reach;
+  reach.host = host.name;
+  const SshTarget target{host.name, host.user, host.port};
+  if (const Status wrong = checkSshTarget(target, options); !wrong.ok()) {
+    reach.findings.push_back({Severity::kError, "hosts", host.name, wrong.message(), "",
+                              "correct it in -H or in the hostfile"});
+    return reach;
+  }
+  auto question = sshArguments(target, options, "true");
+  question.insert(question.begin() + 1, "-G");
+  const CommandEnd config = runBounded(question, sooner(deadline, kTcpTime));
+  if (!config.succeeded()) {
+    reach.findings.push_back(fromSsh(host, explain(target, options, config)));
+    return reach;
+  }
+  const Route route = routeFrom(config.out, host);
+  reach.host = route.host;
+  reach.port = route.port;
+  if (!route.proxied) {
+    const TcpProbe probe = probeTcp(route.host, route.port, sooner(deadline, kTcpTime));
+    reach.findings.push_back(fromTcp(host, target, options, route, probe));
+    if (probe.state != TcpState::kOpen) return reach;
+  }
+  const auto command = remoteShell("true");
+  const TimePoint begin = Clock::now();
+  const auto limit = std::chrono::seconds(options.connectTimeoutSeconds + 5);
+  const CommandEnd end =
+      runBounded(sshArguments(target, options, command.value()), sooner(deadline, limit));
+  if (!end.succeeded()) {
+    reach.findings.push_back(fromSsh(host, explain(target, options, end)));
+    return reach;
+  }
+  reach.reachable = true;
+  reach.findings.push_back({Severity::kOk, "ssh", host.name, "a command runs without questions",
+                            milliseconds(Clock::now() - begin), ""});
+  if (!end.out.empty()) {
+    reach.findings.push_back(
+        {Severity::kWarning, "ssh", host.name,
+         "the login shell of " + host.name + " prints on stdout before any command",
+         printable(end.out.substr(0, end.out.find('\n'))),
+         "in ~/.bashrc (or .cshrc, config.fish) there, print only if the shell is interactive: "
+         "case $- in *i*) … ;; esac"});
+  }
+  return reach;
+}
+
+}  // namespace farandole
