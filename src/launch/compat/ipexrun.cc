@@ -181,6 +181,7 @@ Status instances(const Given& given, const Surroundings& here, RunWords& run,
   setThreads(pinning->threads(), here, run);
   if (pinning->count > 1) {
     makeIndependent(command);
+    run.set("--quiet");  // nobody joins, and nobody needs to be told
     run.note("the " + std::to_string(pinning->count) +
              " instances do not work together; a distributed job is --nnodes 1 --nprocs-per-node " +
              std::to_string(pinning->count));

@@ -60,7 +60,7 @@ TEST(Horovodrun, FlagsBecomeOptions) {
       {"--mpi-args='-x A=1 --oversubscribe'", "-x A=1"},
       {"--gloo", ""},
       {"--autotune --autotune-log-file f", ""},
-      {"--disable-cache --tcp", ""},
+      {"--disable-cache --tcp", "--env NCCL_IB_DISABLE=1"},
       {"--blacklist-cooldown-range 1 2", ""},
   };
   for (const auto& [theirs, ours] : kTable) {

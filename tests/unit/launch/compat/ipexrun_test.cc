@@ -73,7 +73,7 @@ TEST(Ipexrun, OneInstance) {
 
 TEST(Ipexrun, InstancesKnowNothingOfEachOther) {
   const std::string line = run("--ninstances 2 t.py");
-  EXPECT_THAT(line, StartsWith("-np 2 --cpus '0-27;28-55' --threads 28 "));
+  EXPECT_THAT(line, StartsWith("-np 2 --cpus '0-27;28-55' --threads 28 --quiet "));
   EXPECT_THAT(line, HasSubstr("-- env -u FARANDOLE_RANK -u FARANDOLE_SIZE "));
   EXPECT_THAT(line, HasSubstr("-u WORLD_SIZE"));
   EXPECT_THAT(line, Not(HasSubstr("FARANDOLE_JOB")));

@@ -36,6 +36,8 @@ TEST(Mpirun, FlagsBecomeOptions) {
       {"--np 2", "-np 2 --no-prefix"},
       {"-c 2 -H a:2,b", "-np 2 --hosts a:2,b --no-prefix"},
       {"-np 2 -host a,b", "-np 2 --hosts a,b --no-prefix"},
+      {"-np 2 -H a -H b:2", "-np 2 --hosts a,b:2 --no-prefix"},
+      {"-np 2 --ppr 1:node", "-np 2 --slots-per-host 1 --no-prefix"},
       {"-np 2 -machinefile f", "-np 2 --hostfile f --no-prefix"},
       {"-np 2 -x A -x B=c", "-np 2 -x A -x B=c --no-prefix"},
       {"-np 2 -wdir /tmp", "-np 2 --wdir /tmp --no-prefix"},
@@ -58,7 +60,7 @@ TEST(Mpirun, FlagsBecomeOptions) {
       {"-np 4 --do-not-launch", "-np 4 --dry-run --no-prefix"},
       // Hydra.
       {"-n 4 -ppn 2 -f hosts", "-np 4 --slots-per-host 2 --hostfile hosts --no-prefix"},
-      {"-n 4 -hosts a,b -perhost 2", "-np 4 --hosts a,b --slots-per-host 2 --no-prefix"},
+      {"-n 4 -hosts a,b -perhost 2", "-np 4 --slots-per-host 2 --hosts a,b --no-prefix"},
       {"-n 4 -genv A b -env C=d -genvlist E,F", "-np 4 -x E -x F --no-prefix --env A=b --env C=d"},
       {"-n 4 -iface eth1 -launcher ssh", "-np 4 --network-interfaces eth1 --no-prefix"},
       {"-l -n 4", "-np 4"},
