@@ -206,7 +206,7 @@ Result<Translation> translateIpexrun(const std::vector<std::string>& words,
   RunWords run;
   FARANDOLE_RETURN_IF_ERROR(run.apply(*given));
   if (xpu) run.note("xpu: nothing is set up for GPUs; the command runs as it would by itself");
-  std::vector<std::string> command = pythonCommand(*given, here);
+  std::vector<std::string> command = pythonCommand(*given, here, false);
   if (command.empty()) return endTranslation(grammar, *given, run, command);
   if (machines > 0) {
     FARANDOLE_RETURN_IF_ERROR(distributed(*given, machines, here, run));

@@ -134,9 +134,8 @@ Result<Pinning> pinRanks(const Topology& topology, const PinningRequest& request
   if (granted.workersOnSiblings && static_cast<int>(siblings(topology, *cpus).size()) <
                                        granted.workers * std::max(granted.ranks, 1)) {
     pinning.notes.push_back(
-        "there are too few second hyperthreads for communication threads: they "
-        "share their ranks' cores");
-    granted.workers = 0;
+        "there are too few second hyperthreads for communication threads: first ones are kept");
+    granted.workersOnSiblings = false;
   }
   Shares shares = divide(*cpus, granted);
   const auto tooMany = [&] {

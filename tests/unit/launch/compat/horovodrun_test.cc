@@ -90,6 +90,14 @@ TEST(Horovodrun, RefusesWithAReason) {
   }
 }
 
+TEST(Horovodrun, StartTimeoutOfTheEnvironment) {
+  FakeMachine machine;
+  machine.variables = {{"HOROVOD_START_TIMEOUT", "90"}};
+  EXPECT_EQ(lineOf(translateHorovodrun, "cmd", machine), "--start-timeout 90 -- cmd");
+  EXPECT_EQ(lineOf(translateHorovodrun, "--start-timeout 5 cmd", machine),
+            "--start-timeout 5 -- cmd");
+}
+
 TEST(Horovodrun, NotesSayWhatDiffersOnce) {
   EXPECT_EQ(notesOf(translateHorovodrun, "--autotune --autotune cmd"),
             "--autotune: nothing needs tuning: batches form by what is ready\n");

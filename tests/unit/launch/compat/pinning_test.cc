@@ -71,6 +71,7 @@ TEST(Pinning, TooFewCoresForWorkersIsANote) {
       pin(Topology::uniform(1, 8), {.ranks = 2, .workers = 1, .workersOnSiblings = true});
   EXPECT_THAT(noSiblings.notes, ElementsAre(HasSubstr("second hyperthreads")));
   EXPECT_EQ(noSiblings.cpuSets(), "0-3;4-7");
+  EXPECT_EQ(noSiblings.workerAffinity(), "0,4");
 }
 
 TEST(Pinning, MoreRanksThanCoresArePinnedNowhere) {

@@ -22,6 +22,8 @@ TEST(Torchrun, FlagsBecomeOptions) {
       {"--nproc-per-node=cpu t.py", "-np 112 --no-prefix -- python3 -u t.py"},
       {"--nproc-per-node=auto t.py", "-np 112 --no-prefix -- python3 -u t.py"},
       {"-m pkg.train --lr 1", "-np 1 --no-prefix -- python3 -u -m pkg.train --lr 1"},
+      {"bin/train x", "-np 1 --no-prefix -- python3 -u bin/train x"},
+      {"/usr/bin/python3.11 t.py", "-np 1 --no-prefix -- /usr/bin/python3.11 t.py"},
       {"--no-python ./prog x", "-np 1 --no-prefix -- ./prog x"},
       {"--max-restarts 3 t.py", "-np 1 --max-restarts 3 --no-prefix -- python3 -u t.py"},
       {"--max_restarts=0 t.py", "-np 1 --no-prefix -- python3 -u t.py"},
