@@ -17,7 +17,7 @@ if(TARGET farandole_launch)
     string(REPLACE ":" ";" pair ${pair})
     list(GET pair 0 folder)
     list(GET pair 1 name)
-    string(REGEX REPLACE "[^/]+" ".." up ${folder})
+    string(REGEX REPLACE "[^/]+" ".." up ${folder})  # to the root of the tree
     add_custom_command(TARGET farandole_command POST_BUILD
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/${folder}
       COMMAND ${CMAKE_COMMAND} -E create_symlink ${up}/bin/farandole ${CMAKE_BINARY_DIR}/${folder}/${name})

@@ -34,17 +34,19 @@ const Flag* exactly(const Grammar& grammar, std::string_view word) {
   return nullptr;
 }
 
-// The one flag whose long spelling begins so; null if there are several.
-const Flag* abbreviated(const Grammar& grammar, std::string_view word) {
-  if (!grammar.abbreviations || !word.starts_with("--")) return nullptr;
+// The flags whose long spelling begins so, by that spelling.
+std::vector<std::pair<const Flag*, std::string>> abbreviated(const Grammar& grammar,
+                                                             std::string_view word) {
+  std::vector<std::pair<const Flag*, std::string>> found;
   const std::string wanted = comparable(grammar, word);
-  if (wanted.size() < kShortestAbbreviation) return nullptr;
-  const Flag* found = nullptr;
+  if (!grammar.abbreviations || !word.starts_with("--") || wanted.size() < kShortestAbbreviation) {
+    return found;
+  }
   for (const Flag& flag : grammar.flags) {
-    for (const std::string& spelling : flag.allSpellings()) {
+    for (std::string& spelling : flag.allSpellings()) {
       if (!comparable(grammar, spelling).starts_with(wanted)) continue;
-      if (found != nullptr && found != &flag) return nullptr;
-      found = &flag;
+      found.emplace_back(&flag, std::move(spelling));
+      break;
     }
   }
   return found;
@@ -63,7 +65,9 @@ Found find(const Grammar& grammar, const std::string& word) {
   std::optional<std::string> attached;
   if (equals != std::string::npos) attached = word.substr(equals + 1);
   if (const Flag* flag = exactly(grammar, name)) return {flag, name, attached};
-  if (const Flag* flag = abbreviated(grammar, name)) return {flag, name, attached};
+  if (const auto flags = abbreviated(grammar, name); flags.size() == 1) {
+    return {flags[0].first, flags[0].second, attached};
+  }
   if (grammar.abbreviations && word.size() > 2 && word[0] == '-' && word[1] != '-') {
     const Flag* flag = exactly(grammar, word.substr(0, 2));
     if (flag != nullptr && flag->takes == Takes::kValue) {
@@ -75,6 +79,11 @@ Found find(const Grammar& grammar, const std::string& word) {
 
 Status unknown(const Grammar& grammar, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
+  if (const auto several = abbreviated(grammar, name); several.size() > 1) {
+    std::string all;
+    for (const auto& [flag, spelling] : several) all += (all.empty() ? "" : " or ") + spelling;
+    return Status::invalid(name + " may mean " + all + ": type more of it");
+  }
   std::vector<std::string> candidates;
   for (const Flag& flag : grammar.flags) {
     for (std::string& spelling : flag.allSpellings()) candidates.push_back(std::move(spelling));

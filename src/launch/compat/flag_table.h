@@ -23,7 +23,7 @@ enum class Takes {
 
 enum class Becomes {
   kOption,    // the option of `farandole run` that target names
-  kVariable,  // the environment variable that target names
+  kVariable,  // an environment variable: target is NAME=VALUE
   kNothing,   // accepted without a word: target says why nothing is lost
   kNote,      // accepted with one line: target
   kRefusal,   // an error with this reason: target

@@ -92,6 +92,10 @@ Status binding(const Given& given, const Surroundings& here, RunWords& run) {
 }
 
 Status specials(const Given& given, const Surroundings& here, RunWords& run) {
+  if (const std::string seconds = here.env("HOROVOD_START_TIMEOUT");
+      !seconds.empty() && !run.has("--start-timeout")) {
+    run.set("--start-timeout", seconds);
+  }
   std::string interfaces;
   for (const std::string& list : given.values("--network-interfaces")) {
     interfaces += (interfaces.empty() ? "" : ",") + list;

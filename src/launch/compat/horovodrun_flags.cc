@@ -72,7 +72,7 @@ constexpr Flag kFlags[] = {
     {"--mpi-threads-disable", kNothing, Becomes::kNote, "no MPI is used"},
     {"--no-mpi-threads-disable", kNothing, Becomes::kNothing, "no MPI is used"},
     {"--mpi-args", kValue, Becomes::kSpecial, "its words are translated as mpirun's"},
-    {"--tcp", kNothing, Becomes::kNothing, "ranks on different machines talk over TCP"},
+    {"--tcp", kNothing, Becomes::kVariable, "NCCL_IB_DISABLE=1"},
     {"--binding-args", kValue, Becomes::kSpecial,
      "none, core, socket become `--bind-to`; mpirun's words are translated"},
     {"--num-nccl-streams", kValue, Becomes::kNote, kNoNccl},

@@ -62,6 +62,7 @@ Status special(const Given::Entry& entry, RunWords& run) {
     if (name == flag) run.set(option, value);
   }
   if (name == "--map-by") return applyMapBy(values[0], run);
+  if (name == "--ppr") return applyMapBy("ppr:" + values[0], run);
   if (name == "--bind-to") return applyBindTo(values[0], run);
   if (name == "--output") return output(values[0], run);
   if (name == "--display") return display(values[0], run);
@@ -79,6 +80,9 @@ Status special(const Given::Entry& entry, RunWords& run) {
 
 Status addAll(const Given& given, RunWords& run) {
   FARANDOLE_RETURN_IF_ERROR(run.apply(given));
+  std::string hosts;
+  for (const std::string& list : given.values("--host")) hosts += (hosts.empty() ? "" : ",") + list;
+  if (!hosts.empty()) run.set("--hosts", hosts);
   for (const Given::Entry& entry : given.entries) {
     if (entry.flag->becomes != Becomes::kSpecial) continue;
     FARANDOLE_RETURN_IF_ERROR(special(entry, run));

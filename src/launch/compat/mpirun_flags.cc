@@ -19,13 +19,15 @@ constexpr Flag kFlags[] = {
     // Hosts.
     {"--hostfile --machinefile -machine -f --default-hostfile", kValue, Becomes::kOption,
      "--hostfile"},
-    {"--host -H -hosts", kValue, Becomes::kOption, "--hosts"},
-    {"--npernode -N -ppn -perhost", kValue, Becomes::kOption, "--slots-per-host"},
-    {"--pernode -grr -rr", kNothing, Becomes::kSpecial, "`--slots-per-host 1`"},
+    {"--host -H -hosts", kValue, Becomes::kSpecial, "`--hosts`, all occurrences together"},
+    {"--npernode -N -ppn -perhost -grr", kValue, Becomes::kOption, "--slots-per-host"},
+    {"--pernode", kNothing, Becomes::kSpecial, "`--slots-per-host 1`"},
+    {"--ppr", kValue, Becomes::kSpecial, "as `--map-by ppr:`"},
     {"--npersocket", kValue, Becomes::kRefusal, kOneList},
-    {"--nolocal", kNothing, Becomes::kRefusal, "leave this machine out of the host list instead"},
+    {"--nolocal --skip-launch-node", kNothing, Becomes::kRefusal,
+     "leave this machine out of the host list instead"},
     {"--rankfile -rf", kValue, Becomes::kRefusal, kOneList},
-    {"--configfile -app --app", kValue, Becomes::kRefusal,
+    {"--configfile --app", kValue, Becomes::kRefusal,
      "all ranks run the same command here: type it on the command line"},
     {"--oversubscribe", kNothing, Becomes::kNothing, "more ranks than cores are always allowed"},
     {"--nooversubscribe", kNothing, Becomes::kNote, "more ranks than cores are always allowed"},
@@ -35,8 +37,8 @@ constexpr Flag kFlags[] = {
      "`--slots-per-host N`"},
     {"--rank-by", kValue, Becomes::kNote, "ranks are numbered host by host, as --map-by says"},
     {"--bind-to", kValue, Becomes::kSpecial, "`--bind-to`; socket and caches become numa"},
-    {"--bynode", kNothing, Becomes::kSpecial, "`--map-by node`"},
-    {"--byslot", kNothing, Becomes::kSpecial, "`--map-by slot`"},
+    {"--bynode -rr", kNothing, Becomes::kSpecial, "`--map-by node`"},
+    {"--byslot --bycore", kNothing, Becomes::kSpecial, "`--map-by slot`"},
     {"--bind-to-none", kNothing, Becomes::kSpecial, "`--bind-to none`"},
     {"--bind-to-core", kNothing, Becomes::kSpecial, "`--bind-to core`"},
     {"--bind-to-socket", kNothing, Becomes::kSpecial, "`--bind-to numa`"},
@@ -47,7 +49,9 @@ constexpr Flag kFlags[] = {
     {"--report-bindings", kNothing, Becomes::kOption, "--display-map"},
     // Output.
     {"--display-map", kNothing, Becomes::kOption, "--display-map-ompi"},
-    {"--display-devel-map --display-allocation", kNothing, Becomes::kOption, "--display-map-ompi"},
+    {"--display-devel-map --display-diffable-map --display-allocation "
+     "--display-devel-allocation --display-topo",
+     kNothing, Becomes::kOption, "--display-map-ompi"},
     {"--display", kValue, Becomes::kSpecial, "map, allocation and bind: `--display-map-ompi`"},
     {"--tag-output", kNothing, Becomes::kOption, "--tag-output"},
     {"--timestamp-output", kNothing, Becomes::kOption, "--timestamp-output"},
@@ -55,6 +59,10 @@ constexpr Flag kFlags[] = {
      "tag: `--tag-output`; timestamp: `--timestamp-output`; dir=FOLDER: `--output-filename`"},
     {"--output-filename", kValue, Becomes::kOption, "--output-filename"},
     {"-l --prepend-rank", kNothing, Becomes::kSpecial, "lines get their rank as a prefix"},
+    {"--prepend-pattern", kValue, Becomes::kRefusal, "type -l: lines get their rank as a prefix"},
+    {"--xml --output-proctable --parsable --parseable", kNothing, Becomes::kRefusal,
+     "there is no such form of the output: leave it out"},
+    {"--xml-file", kValue, Becomes::kRefusal, "there is no such form of the output: leave it out"},
     {"--outfile-pattern", kValue, Becomes::kRefusal, "type --output-filename FOLDER instead"},
     {"--errfile-pattern", kValue, Becomes::kRefusal, "type --output-filename FOLDER instead"},
     {"--merge-stderr-to-stdout", kNothing, Becomes::kNote,
@@ -72,7 +80,7 @@ constexpr Flag kFlags[] = {
      "see the table of parameters below"},
     {"--am --tune", kValue, Becomes::kRefusal,
      "files with parameters are not read: give those that matter with --mca"},
-    {"--wdir -wd --wd", kValue, Becomes::kOption, "--wdir"},
+    {"--wdir --wd", kValue, Becomes::kOption, "--wdir"},
     {"--path", kValue, Becomes::kRefusal, "give the program with its path instead"},
     {"--prefix", kValue, Becomes::kNote, "no MPI is needed on the other hosts"},
     {"--noprefix --enable-orterun-prefix-by-default", kNothing, Becomes::kNothing,
@@ -96,12 +104,23 @@ constexpr Flag kFlags[] = {
      "ssh, rsh and fork are accepted, others refused: the system's ssh is used"},
     {"--rmk", kValue, Becomes::kNote, "hosts come from -H, --hostfile or the surrounding system"},
     {"--iface", kValue, Becomes::kOption, "--network-interfaces"},
-    {"--tv --debug --leave-session-attached --no-ompi-server --debug-devel --debug-daemons",
+    // What concerns MPI itself, its daemons, or tools around it.
+    {"--set-cwd-to-session-dir", kNothing, Becomes::kRefusal, "type --wdir FOLDER instead"},
+    {"--index-argv-by-rank", kNothing, Becomes::kRefusal,
+     "a program finds its rank in FARANDOLE_RANK: leave it out"},
+    {"--tv --debug -d --leave-session-attached --no-ompi-server --debug-devel --debug-daemons "
+     "--debug-daemons-file --show-progress --get-stack-traces --report-state-on-timeout "
+     "--report-child-jobs-separately --hetero-nodes --novm --dvm --fwd-mpirun-port "
+     "--enable-instant-on-support --do-not-resolve --use-regexp --forward-signals",
      kNothing, Becomes::kNote, kMpiOnly},
-    {"--disable-auto-cleanup --enable-x --disable-x --print-all-exitcodes --exitinfo "
-     "--print-rank-map --order-nodes --tune-mode",
+    {"--disable-auto-cleanup --disable-hostname-propagation --enable-x --disable-x "
+     "--print-all-exitcodes --exitinfo --print-rank-map --pmi-port --profile --silent-abort "
+     "--ordered-output --trace --check-mpi --rdma --dapl --ib --psm --psm2 --ofi",
      kNothing, Becomes::kNote, kMpiOnly},
-    {"--usize --demux --ckpoint-interval --ckpointlib --pmi-port --localhost --hostos --nodes",
+    {"--debugger --cartofile -cf --hnp --max-vm-size --personality --report-events", kValue,
+     Becomes::kNote, kMpiOnly},
+    {"--usize --demux --ckpoint-interval --ckpointlib --localhost --order-nodes --topolib "
+     "--membind --nameserver --gpus-per-proc --branch-count --pmi-connect --tmpdir --genvexcl",
      kValue, Becomes::kNote, kMpiOnly},
 };
 

@@ -10,6 +10,7 @@
 namespace farandole {
 
 // "train.py …" → "python3 -u train.py …"; with -m a module; with --no-python as it is.
-std::vector<std::string> pythonCommand(const Given& given, const Surroundings& here);
+// anyName: scripts need not end in .py.
+std::vector<std::string> pythonCommand(const Given& given, const Surroundings& here, bool anyName);
 
 }  // namespace farandole

@@ -62,7 +62,9 @@ Status RunWords::apply(const Given& given) {
           set(target, values[0]);
         }
         break;
-      case Becomes::kVariable: setVariable(target, values[0]); break;
+      case Becomes::kVariable:
+        setVariable(target.substr(0, target.find('=')), target.substr(target.find('=') + 1));
+        break;
       case Becomes::kNote: note(spelling + ": " + target); break;
       case Becomes::kRefusal: return Status::invalid(spelling + ": " + target);
       case Becomes::kNothing:

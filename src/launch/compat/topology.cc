@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "launch/cpus.h"
+
 namespace farandole {
 namespace {
 
@@ -97,6 +99,9 @@ Topology readTopology(const std::string& root) {
   }
   markPhysical(topology.cpus);
   markEfficient(topology.cpus, highest);
+  if (const int allowed = allowedCpus(); allowed < static_cast<int>(topology.cpus.size())) {
+    topology.quota = allowed;
+  }
   return topology;
 }
 

@@ -17,6 +17,7 @@ struct LogicalCpu {
 
 struct Topology {
   std::vector<LogicalCpu> cpus;  // ascending by number
+  int quota = 0;                 // so many CPUs' worth of time is granted (cgroup); 0: all of them
 
   // `nodes` NUMA nodes of `coresPerNode` cores, numbered as Linux numbers servers: first all first
   // hyperthreads, then all second ones.

@@ -104,7 +104,7 @@ Result<Translation> translateTorchrun(const std::vector<std::string>& words,
   }
   // torchrun marks lines only when it tees them.
   if (isZero(given->value("--tee"))) run.set("--no-prefix");
-  return endTranslation(grammar, *given, run, pythonCommand(*given, here));
+  return endTranslation(grammar, *given, run, pythonCommand(*given, here, true));
 }
 
 }  // namespace farandole
