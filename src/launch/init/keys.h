@@ -22,6 +22,9 @@ struct KeyMaker {
   Owner owner{0, 0};
 };
 
+// Ok if ssh-keygen can be started at all.
+Status checkTool(const KeyMaker& maker);
+
 enum class KeyOutcome { kMade, kReused, kCopied, kPublicHalfDerived };
 
 // The public half of a private key, as "type base64". An error if the key has a passphrase.

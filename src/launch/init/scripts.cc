@@ -130,16 +130,21 @@ fi
 
 ssh_in_container=@SSH@
 options+=(--name "farandole-$name" --mount "type=bind,source=$ssh,target=$ssh_in_container")
-# In the foreground and with its log on stderr ($engine logs); root's sshd wants /run/sshd.
-exec "$engine" run "${detach[@]}" "${options[@]}" --entrypoint sh "$image" -c \
-  'if [ "$(id -u)" = 0 ]; then mkdir -p /run/sshd; fi; exec /usr/sbin/sshd -D -e -f "$1"' \
-  sh "$ssh_in_container/sshd_config"
+# In the foreground, with its log on stderr ($engine logs).
+exec "$engine" run "${detach[@]}" "${options[@]}" @SSHD@
 )sh";
+  // Root's sshd wants a folder that nobody makes in a container.
+  constexpr const char* kUserSshd =
+      "--entrypoint /usr/sbin/sshd \"$image\" \\\n  -D -e -f \"$ssh_in_container/sshd_config\"";
+  constexpr const char* kRootSshd =
+      "--entrypoint sh \"$image\" -c \\\n"
+      "  \"mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f '$ssh_in_container/sshd_config'\"";
   const std::string engine = spec.engine == Engine::kPodman ? "podman" : "docker";
   return fill(kHead, {{"ENGINE", engine}}) + commonLines(spec) + optionLines(spec) +
          fill(kTail, {{"UID", std::to_string(spec.uid)},
                       {"GID", std::to_string(spec.gid)},
-                      {"SSH", shellWord(spec.sshFolder)}});
+                      {"SSH", shellWord(spec.sshFolder)},
+                      {"SSHD", spec.uid == 0 ? kRootSshd : kUserSshd}});
 }
 
 std::string launcherScript(const ClusterSpec& spec) {

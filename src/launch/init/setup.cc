@@ -42,7 +42,10 @@ class Setup {
     FARANDOLE_RETURN_IF_ERROR(chooseIdentity());
     FARANDOLE_RETURN_IF_ERROR(findHostKeys());
     FARANDOLE_RETURN_IF_ERROR(lookForConflicts());
-    if (!request_.dryRun) FARANDOLE_RETURN_IF_ERROR(makeRoot());
+    if (!request_.dryRun) {
+      FARANDOLE_RETURN_IF_ERROR(checkTool(maker_));
+      FARANDOLE_RETURN_IF_ERROR(makeRoot());
+    }
     FARANDOLE_RETURN_IF_ERROR(folders());
     FARANDOLE_RETURN_IF_ERROR(identity());
     for (const Worker& worker : spec_.workers) FARANDOLE_RETURN_IF_ERROR(workerKeys(worker));
