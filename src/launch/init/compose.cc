@@ -79,7 +79,7 @@ x-common: &common
   working_dir: /tests
   shm_size: @SHM@
   ulimits:
-    memlock: -1
+    memlock: ${FARANDOLE_MEMLOCK:--1}
 @GPU@@ENVIRONMENT@
 services:
 )yaml";

@@ -27,16 +27,23 @@ options=(
   --network host
   --user @UID@:@GID@
   --shm-size @SHM@
-  --ulimit memlock=-1
-  --workdir /tests
+@MEMLOCK@  --workdir /tests
   --mount "type=bind,source=$here/workload,target=/tests"
 )
+)sh";
+
+constexpr const char* kMemlock = R"sh(  --ulimit "memlock=${FARANDOLE_MEMLOCK:--1}"
 )sh";
 
 constexpr const char* kPodman = R"sh(
 # The files' owner on this machine is user @UID@ in the container.
 options+=(--security-opt label=disable)
-if [[ $(id -u) != 0 ]]; then options+=(--userns "keep-id:uid=@UID@,gid=@GID@"); fi
+if [[ $(id -u) != 0 ]]; then
+  # Without root's rights limits cannot be raised, only handed on.
+  options+=(--userns "keep-id:uid=@UID@,gid=@GID@" --ulimit host)
+else
+  options+=(--ulimit "memlock=${FARANDOLE_MEMLOCK:--1}")
+fi
 )sh";
 
 constexpr const char* kIntel = R"sh(
@@ -78,7 +85,10 @@ std::string interfaceLines(const ClusterSpec& spec) {
 std::string optionLines(const ClusterSpec& spec) {
   const std::string uid = std::to_string(spec.uid);
   const std::string gid = std::to_string(spec.gid);
-  std::string out = fill(kOptions, {{"UID", uid}, {"GID", gid}, {"SHM", shellWord(spec.shmSize)}});
+  std::string out = fill(kOptions, {{"UID", uid},
+                                    {"GID", gid},
+                                    {"SHM", shellWord(spec.shmSize)},
+                                    {"MEMLOCK", spec.engine == Engine::kPodman ? "" : kMemlock}});
   if (!spec.dataFolder.empty()) {
     out += "options+=(--mount " +
            shellWord("type=bind,source=" + spec.dataFolder + ",target=" + spec.dataFolder) + ")\n";

@@ -175,7 +175,7 @@ TEST(InitCompose, IsYamlThatNamesTheSameThings) {
   const YAML::Node root = YAML::Load(composeText(spec, {109, std::nullopt}));
   EXPECT_EQ(root["x-common"]["image"].as<std::string>(), "me/train:1.0");
   EXPECT_EQ(root["x-common"]["network_mode"].as<std::string>(), "host");
-  EXPECT_EQ(root["x-common"]["ulimits"]["memlock"].as<int>(), -1);
+  EXPECT_EQ(root["x-common"]["ulimits"]["memlock"].as<std::string>(), "${FARANDOLE_MEMLOCK:--1}");
   EXPECT_EQ(root["x-common"]["group_add"][0].as<std::string>(), "${RENDER_GID:-109}");
   EXPECT_THAT(root["x-common"]["group_add"][1].as<std::string>(), HasSubstr("${VIDEO_GID:?"));
   const YAML::Node services = root["services"];

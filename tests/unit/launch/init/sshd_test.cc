@@ -141,12 +141,11 @@ TEST_F(InitSshd, TheLauncherGetsInAndNobodyElse) {
   const std::string stranger = file("stranger");
   ASSERT_TRUE(
       runTools({{"ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", stranger}}, 10s).ok());
-  auto refused =
-      runTools({{"ssh", "-F", "/dev/null", "-i", stranger, "-o", "IdentitiesOnly=yes", "-o",
-                 "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o",
-                 "UserKnownHostsFile=" + file("ssh_launcher/known_hosts"), "-p",
-                 std::to_string(port_), request_.spec.user + "@127.0.0.1", "true"}},
-               30s);
+  auto refused = runTools({{"ssh", "-F", "/dev/null", "-i", stranger, "-o", "IdentitiesOnly=yes",
+                            "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o",
+                            "UserKnownHostsFile=" + file("ssh_launcher/known_hosts"), "-p",
+                            std::to_string(port_), request_.spec.user + "@127.0.0.1", "true"}},
+                          30s);
   ASSERT_TRUE(refused.ok());
   EXPECT_EQ(refused->exitCode, 255);
   EXPECT_THAT(refused->errors, HasSubstr("Permission denied (publickey)"));
