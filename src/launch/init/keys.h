@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "launch/init/files.h"
@@ -38,6 +39,17 @@ Result<KeyOutcome> ensureKey(const KeyMaker& maker, const std::string& privatePa
 // The same with a copy of the key at source. An error if another key is there already.
 Result<KeyOutcome> adoptKey(const KeyMaker& maker, const std::string& source,
                             const std::string& privatePath, const std::string& comment);
+
+// One pair to see to: a copy of the key at source, or if that is empty ensureKey.
+struct KeyJob {
+  std::string source;
+  std::string privatePath;
+  KeyType type;
+  std::string comment;
+};
+
+// All of them, several at a time, since RSA keys take a while. The first error, or an outcome each.
+Result<std::vector<KeyOutcome>> runKeyJobs(const KeyMaker& maker, const std::vector<KeyJob>& jobs);
 
 // From a public key's text: "ssh-ed25519 …" → kEd25519.
 Result<KeyType> typeOfPublic(const std::string& publicKey);

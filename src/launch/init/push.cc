@@ -27,8 +27,12 @@ std::string advice(const ToolResult& result, const std::string& where) {
   if (result.errors.find("Host key verification failed") != std::string::npos) {
     return "; its host key is not known here: look at it once with ssh " + where;
   }
-  if (result.errors.find("Permission denied") != std::string::npos) {
+  if (result.errors.find("Permission denied (") != std::string::npos) {
     return "; give this machine access first: ssh-copy-id " + where;
+  }
+  if (result.errors.find("tar:") != std::string::npos) {
+    return "; files there may belong to the container's user already: --push-user root, or move "
+           "them away";
   }
   return "";
 }
