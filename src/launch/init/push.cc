@@ -38,22 +38,17 @@ std::string advice(const ToolResult& result, const std::string& where) {
 }
 
 PushResult pushOne(const PushRequest& request, const ClusterSpec& spec, const Worker& worker) {
-  const std::vector<std::string> tar{"tar",
-                                     "-C",
-                                     request.folder,
-                                     "-cf",
-                                     "-",
-                                     "ssh_worker/" + worker.name,
-                                     "workload",
-                                     "run-worker.sh",
-                                     "docker-compose.yml",
-                                     "README.md"};
+  const std::vector<std::string> tar{
+      "tar",      "--exclude=sshd.pid",        "-C",       request.folder,  "-cf",
+      "-",        "ssh_worker/" + worker.name, "workload", "run-worker.sh", "docker-compose.yml",
+      "README.md"};
   auto result = runTools({tar, sshWords(request, worker, remoteCommand(request, spec, worker))},
                          request.limit);
   if (!result.ok()) return {&worker, result.status(), ""};
   if (result->exitCode != 0) {
     const std::string where = (request.user.empty() ? "" : request.user + "@") + worker.address;
-    const std::string said = result->lastError();
+    std::string said = result->lastError();
+    if (said.ends_with('.')) said.pop_back();
     return {&worker,
             Status::unavailable(
                 (said.empty() ? "ssh ended with " + std::to_string(result->exitCode) : said) +

@@ -38,6 +38,7 @@ struct Site {
          {"workload/train.py", "run-worker.sh", "docker-compose.yml", "README.md"}) {
       spill(scratch / (std::string("c/") + file), "x", 0755);
     }
+    spill(scratch / "c/ssh_worker/w1/sshd.pid", "1");
     spill(scratch / "ssh", kFakeSsh, 0755);
     request.folder = scratch / "c";
     request.ssh = scratch / "ssh";
@@ -61,6 +62,7 @@ TEST(InitPush, EachWorkerGetsItsOwnFilesOnly) {
   EXPECT_EQ(slurp(first + "workload/train.py"), "x");
   EXPECT_EQ(modeOf(first + "run-worker.sh"), 0755U);
   EXPECT_FALSE(std::filesystem::exists(first + "ssh_worker/w2"));
+  EXPECT_FALSE(std::filesystem::exists(first + "ssh_worker/w1/sshd.pid"));
   EXPECT_EQ(slurp(site.scratch / "w2/my farandole/ssh_worker/w2/ssh_host_rsa_key"), "two");
 }
 
@@ -68,8 +70,7 @@ TEST(InitPush, ADeadHostDoesNotDisturbTheOthers) {
   Site site;
   site.spec.workers[0].address = "dead";
   const auto results = push(site.request, site.spec);
-  EXPECT_THAT(results[0].status.message(),
-              HasSubstr("Host key verification failed.; its host key"));
+  EXPECT_THAT(results[0].status.message(), HasSubstr("Host key verification failed; its host key"));
   EXPECT_TRUE(results[1].status.ok()) << results[1].status.message();
 }
 
