@@ -79,7 +79,7 @@ x-common: &common
   working_dir: /tests
   shm_size: @SHM@
   ulimits:
-    memlock: -1
+    memlock: ${FARANDOLE_MEMLOCK:--1}
 @GPU@@ENVIRONMENT@
 services:
 )yaml";
@@ -87,11 +87,11 @@ services:
     <<: *common
     container_name: @CONTAINER@
     profiles: [worker, @NAME@]
-    entrypoint: [sh, -c]
-    command:
-      - 'if [ "$$(id -u)" = 0 ]; then mkdir -p /run/sshd; fi; exec /usr/sbin/sshd -D -e -f "$$0"'
-      - @CONFIG@
-@VOLUMES@)yaml";
+@SSHD@@VOLUMES@)yaml";
+  constexpr const char* kUserSshd = "    entrypoint: [/usr/sbin/sshd, -D, -e, -f, @CONFIG@]\n";
+  constexpr const char* kRootSshd =
+      "    entrypoint: [sh, -c, 'mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f \"$$0\"', "
+      "@CONFIG@]\n";
   constexpr const char* kLauncher = R"yaml(  launcher:
     <<: *common
     container_name: farandole-launcher
@@ -107,10 +107,12 @@ services:
                                  {"SHM", composeString(spec.shmSize)},
                                  {"GPU", gpuBlock(spec, groups)},
                                  {"ENVIRONMENT", environmentBlock(spec)}});
+  const std::string sshd = fill(spec.uid == 0 ? kRootSshd : kUserSshd,
+                                {{"CONFIG", composeString(spec.sshFolder + "/sshd_config")}});
   for (const Worker& worker : spec.workers) {
     out += fill(kWorker, {{"NAME", composeString(worker.name)},
                           {"CONTAINER", composeString("farandole-" + worker.name)},
-                          {"CONFIG", composeString(spec.sshFolder + "/sshd_config")},
+                          {"SSHD", sshd},
                           {"VOLUMES", volumes(spec, "./ssh_worker/" + worker.name)}});
   }
   const std::string iface =

@@ -85,6 +85,10 @@ Result<KeyType> typeOfPublic(const std::string& publicKey) {
                          " are not used; make an ed25519 or rsa key");
 }
 
+Status checkTool(const KeyMaker& maker) {
+  return runTools({{maker.sshKeygen, "-l", "-f", "/dev/null"}}, kKeygenLimit).status();
+}
+
 Result<std::string> derivePublic(const KeyMaker& maker, const std::string& privatePath) {
   // -P "" answers the question for a passphrase before it is asked.
   auto result = runTools({{maker.sshKeygen, "-y", "-P", "", "-f", privatePath}}, kKeygenLimit);

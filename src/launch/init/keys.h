@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "launch/init/files.h"
@@ -22,6 +23,9 @@ struct KeyMaker {
   Owner owner{0, 0};
 };
 
+// Ok if ssh-keygen can be started at all.
+Status checkTool(const KeyMaker& maker);
+
 enum class KeyOutcome { kMade, kReused, kCopied, kPublicHalfDerived };
 
 // The public half of a private key, as "type base64". An error if the key has a passphrase.
@@ -35,6 +39,17 @@ Result<KeyOutcome> ensureKey(const KeyMaker& maker, const std::string& privatePa
 // The same with a copy of the key at source. An error if another key is there already.
 Result<KeyOutcome> adoptKey(const KeyMaker& maker, const std::string& source,
                             const std::string& privatePath, const std::string& comment);
+
+// One pair to see to: a copy of the key at source, or if that is empty ensureKey.
+struct KeyJob {
+  std::string source;
+  std::string privatePath;
+  KeyType type;
+  std::string comment;
+};
+
+// All of them, several at a time, since RSA keys take a while. The first error, or an outcome each.
+Result<std::vector<KeyOutcome>> runKeyJobs(const KeyMaker& maker, const std::vector<KeyJob>& jobs);
 
 // From a public key's text: "ssh-ed25519 …" → kEd25519.
 Result<KeyType> typeOfPublic(const std::string& publicKey);

@@ -27,29 +27,28 @@ std::string advice(const ToolResult& result, const std::string& where) {
   if (result.errors.find("Host key verification failed") != std::string::npos) {
     return "; its host key is not known here: look at it once with ssh " + where;
   }
-  if (result.errors.find("Permission denied") != std::string::npos) {
+  if (result.errors.find("Permission denied (") != std::string::npos) {
     return "; give this machine access first: ssh-copy-id " + where;
+  }
+  if (result.errors.find("tar:") != std::string::npos) {
+    return "; files there may belong to the container's user already: --push-user root, or move "
+           "them away";
   }
   return "";
 }
 
 PushResult pushOne(const PushRequest& request, const ClusterSpec& spec, const Worker& worker) {
-  const std::vector<std::string> tar{"tar",
-                                     "-C",
-                                     request.folder,
-                                     "-cf",
-                                     "-",
-                                     "ssh_worker/" + worker.name,
-                                     "workload",
-                                     "run-worker.sh",
-                                     "docker-compose.yml",
-                                     "README.md"};
+  const std::vector<std::string> tar{
+      "tar",      "--exclude=sshd.pid",        "-C",       request.folder,  "-cf",
+      "-",        "ssh_worker/" + worker.name, "workload", "run-worker.sh", "docker-compose.yml",
+      "README.md"};
   auto result = runTools({tar, sshWords(request, worker, remoteCommand(request, spec, worker))},
                          request.limit);
   if (!result.ok()) return {&worker, result.status(), ""};
   if (result->exitCode != 0) {
     const std::string where = (request.user.empty() ? "" : request.user + "@") + worker.address;
-    const std::string said = result->lastError();
+    std::string said = result->lastError();
+    if (said.ends_with('.')) said.pop_back();
     return {&worker,
             Status::unavailable(
                 (said.empty() ? "ssh ended with " + std::to_string(result->exitCode) : said) +

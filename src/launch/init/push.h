@@ -18,7 +18,7 @@ struct PushRequest {
   std::string user;                        // empty: as ssh decides
   int port = 0;                            // 0: as ssh decides
   std::chrono::seconds connectTimeout{10};
-  std::chrono::seconds limit{600};  // for one machine
+  std::chrono::milliseconds limit{600000};  // for one machine
   std::string ssh = "ssh";
 };
 

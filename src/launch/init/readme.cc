@@ -59,7 +59,8 @@ farandole init --dir . --verify
   itself works too.
 - `workload/hostfile`: the launcher, then the workers by the names in `ssh_launcher/config`, with their ranks.
 - `run-worker.sh`, `run-launcher.sh`, `docker-compose.yml`: containers on the host's network. A missing folder is an error and
-  does not become an empty one. `FARANDOLE_IMAGE`, `FARANDOLE_ENGINE` and `FARANDOLE_HOME` override what is written in them.
+  does not become an empty one. `FARANDOLE_IMAGE`, `FARANDOLE_ENGINE`, `FARANDOLE_HOME` (where bin/farandole is) and
+  `FARANDOLE_MEMLOCK` (bytes that may be locked, where -1 is not permitted) override what is written in them.
 
 Private keys have mode 600 and are never overwritten, `authorized_keys` is only ever added to. Keep `ssh_launcher/` to yourself.
 )md";

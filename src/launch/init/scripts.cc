@@ -27,16 +27,23 @@ options=(
   --network host
   --user @UID@:@GID@
   --shm-size @SHM@
-  --ulimit memlock=-1
-  --workdir /tests
+@MEMLOCK@  --workdir /tests
   --mount "type=bind,source=$here/workload,target=/tests"
 )
+)sh";
+
+constexpr const char* kMemlock = R"sh(  --ulimit "memlock=${FARANDOLE_MEMLOCK:--1}"
 )sh";
 
 constexpr const char* kPodman = R"sh(
 # The files' owner on this machine is user @UID@ in the container.
 options+=(--security-opt label=disable)
-if [[ $(id -u) != 0 ]]; then options+=(--userns "keep-id:uid=@UID@,gid=@GID@"); fi
+if [[ $(id -u) != 0 ]]; then
+  # Without root's rights limits cannot be raised, only handed on.
+  options+=(--userns "keep-id:uid=@UID@,gid=@GID@" --ulimit host)
+else
+  options+=(--ulimit "memlock=${FARANDOLE_MEMLOCK:--1}")
+fi
 )sh";
 
 constexpr const char* kIntel = R"sh(
@@ -78,7 +85,10 @@ std::string interfaceLines(const ClusterSpec& spec) {
 std::string optionLines(const ClusterSpec& spec) {
   const std::string uid = std::to_string(spec.uid);
   const std::string gid = std::to_string(spec.gid);
-  std::string out = fill(kOptions, {{"UID", uid}, {"GID", gid}, {"SHM", shellWord(spec.shmSize)}});
+  std::string out = fill(kOptions, {{"UID", uid},
+                                    {"GID", gid},
+                                    {"SHM", shellWord(spec.shmSize)},
+                                    {"MEMLOCK", spec.engine == Engine::kPodman ? "" : kMemlock}});
   if (!spec.dataFolder.empty()) {
     out += "options+=(--mount " +
            shellWord("type=bind,source=" + spec.dataFolder + ",target=" + spec.dataFolder) + ")\n";
@@ -130,16 +140,21 @@ fi
 
 ssh_in_container=@SSH@
 options+=(--name "farandole-$name" --mount "type=bind,source=$ssh,target=$ssh_in_container")
-# In the foreground and with its log on stderr ($engine logs); root's sshd wants /run/sshd.
-exec "$engine" run "${detach[@]}" "${options[@]}" --entrypoint sh "$image" -c \
-  'if [ "$(id -u)" = 0 ]; then mkdir -p /run/sshd; fi; exec /usr/sbin/sshd -D -e -f "$1"' \
-  sh "$ssh_in_container/sshd_config"
+# In the foreground, with its log on stderr ($engine logs).
+exec "$engine" run "${detach[@]}" "${options[@]}" @SSHD@
 )sh";
+  // Root's sshd wants a folder that nobody makes in a container.
+  constexpr const char* kUserSshd =
+      "--entrypoint /usr/sbin/sshd \"$image\" \\\n  -D -e -f \"$ssh_in_container/sshd_config\"";
+  constexpr const char* kRootSshd =
+      "--entrypoint sh \"$image\" -c \\\n"
+      "  \"mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f '$ssh_in_container/sshd_config'\"";
   const std::string engine = spec.engine == Engine::kPodman ? "podman" : "docker";
   return fill(kHead, {{"ENGINE", engine}}) + commonLines(spec) + optionLines(spec) +
          fill(kTail, {{"UID", std::to_string(spec.uid)},
                       {"GID", std::to_string(spec.gid)},
-                      {"SSH", shellWord(spec.sshFolder)}});
+                      {"SSH", shellWord(spec.sshFolder)},
+                      {"SSHD", spec.uid == 0 ? kRootSshd : kUserSshd}});
 }
 
 std::string launcherScript(const ClusterSpec& spec) {

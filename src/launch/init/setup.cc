@@ -7,54 +7,41 @@
 #include <filesystem>
 
 #include "launch/init/files.h"
-#include "launch/init/readme.h"
 #include "launch/init/ssh_files.h"
+#include "launch/init/tree.h"
 
 namespace farandole::init {
 namespace {
 
-constexpr KeyType kHostKeyTypes[] = {KeyType::kEd25519, KeyType::kEcdsa, KeyType::kRsa};
-
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-std::string hostKeyName(KeyType type) {
-  return std::string("ssh_host_") + keyTypeName(type) + "_key";
-}
-
-struct Config {
-  std::string path;
-  mode_t mode;
-  std::optional<std::string> content;  // nothing: depends on keys that are not there yet
-  bool ours;                           // belongs to the container's user
-};
 
 class Setup {
  public:
-  explicit Setup(const SetupRequest& request)
+  Setup(const SetupRequest& request, const Tree& tree)
       : request_(request),
         spec_(request.spec),
+        tree_(tree),
         owner_{request.spec.uid, request.spec.gid},
         maker_(request.maker) {
     maker_.owner = owner_;
   }
 
   Result<std::vector<FileLine>> run() {
-    FARANDOLE_RETURN_IF_ERROR(chooseIdentity());
-    FARANDOLE_RETURN_IF_ERROR(findHostKeys());
-    FARANDOLE_RETURN_IF_ERROR(lookForConflicts());
-    if (!request_.dryRun) FARANDOLE_RETURN_IF_ERROR(makeRoot());
+    if (!request_.dryRun) {
+      FARANDOLE_RETURN_IF_ERROR(checkTool(maker_));
+      FARANDOLE_RETURN_IF_ERROR(makeRoot());
+    }
     FARANDOLE_RETURN_IF_ERROR(folders());
-    FARANDOLE_RETURN_IF_ERROR(identity());
-    for (const Worker& worker : spec_.workers) FARANDOLE_RETURN_IF_ERROR(workerKeys(worker));
-    auto configs = configurations();
+    FARANDOLE_RETURN_IF_ERROR(keys());
+    for (const Worker& worker : spec_.workers) FARANDOLE_RETURN_IF_ERROR(authorize(worker));
+    auto configs = tree_.configurations();
     if (!configs.ok()) return configs.status();
     for (const Config& config : *configs) FARANDOLE_RETURN_IF_ERROR(put(config));
     return std::move(lines_);
   }
 
  private:
-  std::string at(const std::string& path) const { return request_.folder + "/" + path; }
-  std::string workerFolder(const Worker& worker) const { return "ssh_worker/" + worker.name; }
+  std::string at(const std::string& path) const { return tree_.at(path); }
 
   void say(const std::string& action, mode_t mode, const std::string& path) {
     std::string words = action;
@@ -62,106 +49,6 @@ class Setup {
       words = action == "appended" ? "would be added to" : "would be " + action;
     }
     lines_.push_back({words, mode, path});
-  }
-
-  // The file's name tells its type, as ssh expects it.
-  Status chooseIdentity() {
-    KeyType type = request_.keyType.value_or(KeyType::kEd25519);
-    if (!request_.existingKey.empty()) {
-      auto key = readFile(request_.existingKey);
-      if (!key.ok()) return key.status();
-      if (!key->has_value()) return Status::invalid("--key: there is no " + request_.existingKey);
-      auto publicKey = derivePublic(maker_, request_.existingKey);
-      if (!publicKey.ok()) return publicKey.status();
-      auto found = typeOfPublic(*publicKey);
-      if (!found.ok()) return found.status();
-      type = *found;
-    } else if (!request_.keyType) {
-      for (const KeyType known : {KeyType::kRsa, KeyType::kEcdsa, KeyType::kEd25519}) {
-        if (exists(at(std::string("ssh_launcher/id_") + keyTypeName(known)))) type = known;
-      }
-    }
-    identityType_ = type;
-    identityName_ = std::string("id_") + keyTypeName(type);
-    return {};
-  }
-
-  // With --host-keys: the path of the existing key for this worker, or empty.
-  std::string givenHostKey(const Worker& worker, KeyType type) const {
-    if (request_.hostKeys.empty()) return {};
-    for (const std::string& folder : {request_.hostKeys + "/" + worker.name, request_.hostKeys}) {
-      const std::string path = folder + "/" + hostKeyName(type);
-      if (exists(path)) return path;
-    }
-    return {};
-  }
-
-  Status findHostKeys() const {
-    if (request_.hostKeys.empty()) return {};
-    for (const Worker& worker : spec_.workers) {
-      for (const KeyType type : kHostKeyTypes) {
-        if (!givenHostKey(worker, type).empty()) return {};
-      }
-    }
-    return Status::invalid(
-        "--host-keys: there is no ssh_host_ed25519_key, ssh_host_ecdsa_key or "
-        "ssh_host_rsa_key in " +
-        request_.hostKeys);
-  }
-
-  // The public host keys, or nothing while some are missing.
-  Result<std::optional<std::vector<HostKey>>> publicHostKeys() const {
-    std::vector<HostKey> keys;
-    for (const Worker& worker : spec_.workers) {
-      for (const KeyType type : kHostKeyTypes) {
-        const std::string path = at(workerFolder(worker) + "/" + hostKeyName(type));
-        auto text = readFile(path + ".pub");
-        if (!text.ok()) return text.status();
-        if (!text->has_value() || !exists(path)) return std::optional<std::vector<HostKey>>();
-        const std::string key = publicKeyOf(**text);
-        if (key.empty()) return Status::invalid(path + ".pub holds no public key; remove it");
-        keys.push_back({&worker, key});
-      }
-    }
-    return std::optional(std::move(keys));
-  }
-
-  Result<std::vector<Config>> configurations() const {
-    std::vector<Config> out;
-    out.push_back({"ssh_launcher/config", 0600,
-                   sshConfigText(spec_, at("ssh_launcher"), identityName_), true});
-    auto keys = publicHostKeys();
-    if (!keys.ok()) return keys.status();
-    out.push_back({"ssh_launcher/known_hosts", 0600, std::nullopt, true});
-    if (keys->has_value()) out.back().content = knownHostsText(**keys);
-    std::vector<std::string> names;
-    for (const KeyType type : kHostKeyTypes) names.push_back(hostKeyName(type));
-    for (const Worker& worker : spec_.workers) {
-      out.push_back({workerFolder(worker) + "/sshd_config", 0600,
-                     sshdConfigText(spec_, worker, names), true});
-    }
-    out.push_back({"workload/hostfile", 0644, hostfileText(spec_), true});
-    out.push_back({"run-worker.sh", 0755, workerScript(spec_), false});
-    out.push_back({"run-launcher.sh", 0755, launcherScript(spec_), false});
-    out.push_back({"docker-compose.yml", 0644, composeText(spec_, request_.groups), false});
-    out.push_back({"README.md", 0644, readmeText(spec_, identityName_), false});
-    return out;
-  }
-
-  Status lookForConflicts() const {
-    auto configs = configurations();
-    if (!configs.ok()) return configs.status();
-    std::string different;
-    for (const Config& config : *configs) {
-      auto have = readFile(at(config.path));
-      if (!have.ok()) return have.status();
-      if (have->has_value() && *have != config.content) different += " " + config.path;
-    }
-    if (different.empty() || request_.force || request_.dryRun) return {};
-    return Status::invalid("in " + request_.folder +
-                           " these files say something else; --force rewrites them (never keys), "
-                           "--dry-run shows the plan:" +
-                           different);
   }
 
   Status makeRoot() const {
@@ -194,7 +81,7 @@ class Setup {
     FARANDOLE_RETURN_IF_ERROR(folder("ssh_launcher", 0700));
     FARANDOLE_RETURN_IF_ERROR(folder("ssh_worker", 0700));
     for (const Worker& worker : spec_.workers) {
-      FARANDOLE_RETURN_IF_ERROR(folder(workerFolder(worker), 0700));
+      FARANDOLE_RETURN_IF_ERROR(folder(Tree::workerFolder(worker), 0700));
     }
     // It may hold a person's own work, so its mode stays as it is.
     struct stat facts {};
@@ -202,55 +89,45 @@ class Setup {
     return folder("workload", there ? facts.st_mode & 07777 : 0755);
   }
 
-  Status key(const std::string& source, const std::string& path, KeyType type,
-             const std::string& comment) {
+  Status keys() {
+    std::vector<KeyJob> jobs = tree_.keyJobs();
     if (request_.dryRun) {
-      const char* action = source.empty() ? "created" : "copied";
-      say(exists(at(path)) ? "unchanged" : action, 0600, path);
-      say(exists(at(path + ".pub")) ? "unchanged" : action, 0644, path + ".pub");
+      for (const KeyJob& job : jobs) planKey(job);
       return {};
     }
-    auto outcome = source.empty() ? ensureKey(maker_, at(path), type, comment)
-                                  : adoptKey(maker_, source, at(path), comment);
-    if (!outcome.ok()) return outcome.status();
-    switch (*outcome) {
-      case KeyOutcome::kMade:
-        say("created", 0600, path);
-        say("created", 0644, path + ".pub");
-        break;
-      case KeyOutcome::kCopied:
-        say("copied", 0600, path);
-        say("copied", 0644, path + ".pub");
-        break;
-      case KeyOutcome::kReused:
-        say("unchanged", 0600, path);
-        say("unchanged", 0644, path + ".pub");
-        break;
-      case KeyOutcome::kPublicHalfDerived:
-        say("unchanged", 0600, path);
-        say("derived", 0644, path + ".pub");
-        break;
+    for (KeyJob& job : jobs) job.privatePath = at(job.privatePath);
+    auto outcomes = runKeyJobs(maker_, jobs);
+    if (!outcomes.ok()) return outcomes.status();
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      sayKey(jobs[i].privatePath.substr(request_.folder.size() + 1), (*outcomes)[i]);
     }
     return {};
   }
 
-  Status identity() {
-    return key(request_.existingKey, "ssh_launcher/" + identityName_, identityType_,
-               "farandole-launcher");
+  void planKey(const KeyJob& job) {
+    const char* action = job.source.empty() ? "created" : "copied";
+    const std::string publicPath = job.privatePath + ".pub";
+    say(exists(at(job.privatePath)) ? "unchanged" : action, 0600, job.privatePath);
+    say(exists(at(publicPath)) ? "unchanged" : action, 0644, publicPath);
   }
 
-  Status workerKeys(const Worker& worker) {
-    for (const KeyType type : kHostKeyTypes) {
-      FARANDOLE_RETURN_IF_ERROR(key(givenHostKey(worker, type),
-                                    workerFolder(worker) + "/" + hostKeyName(type), type,
-                                    "farandole-" + worker.name));
-    }
-    return authorize(worker);
+  void sayKey(const std::string& path, KeyOutcome outcome) {
+    const auto [own, other] = [&]() -> std::pair<const char*, const char*> {
+      switch (outcome) {
+        case KeyOutcome::kMade: return {"created", "created"};
+        case KeyOutcome::kCopied: return {"copied", "copied"};
+        case KeyOutcome::kReused: return {"unchanged", "unchanged"};
+        case KeyOutcome::kPublicHalfDerived: return {"unchanged", "derived"};
+      }
+      return {"", ""};
+    }();
+    say(own, 0600, path);
+    say(other, 0644, path + ".pub");
   }
 
   Status authorize(const Worker& worker) {
-    const std::string path = workerFolder(worker) + "/authorized_keys";
-    auto publicKey = readFile(at("ssh_launcher/" + identityName_ + ".pub"));
+    const std::string path = Tree::workerFolder(worker) + "/authorized_keys";
+    auto publicKey = readFile(at("ssh_launcher/" + tree_.identityName() + ".pub"));
     if (!publicKey.ok()) return publicKey.status();
     auto have = readFile(at(path));
     if (!have.ok()) return have.status();
@@ -298,15 +175,18 @@ class Setup {
 
   const SetupRequest& request_;
   const ClusterSpec& spec_;
+  const Tree& tree_;
   const Owner owner_;
   KeyMaker maker_;
-  KeyType identityType_ = KeyType::kEd25519;
-  std::string identityName_;
   std::vector<FileLine> lines_;
 };
 
 }  // namespace
 
-Result<std::vector<FileLine>> setUp(const SetupRequest& request) { return Setup(request).run(); }
+Result<std::vector<FileLine>> setUp(const SetupRequest& request) {
+  auto tree = Tree::plan(request);
+  if (!tree.ok()) return tree.status();
+  return Setup(request, *tree).run();
+}
 
 }  // namespace farandole::init

@@ -95,7 +95,9 @@ Result<pid_t> start(const std::vector<std::string>& words, int in, int out, int 
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (error == 0) return pid;
-  if (error == ENOENT) {
+  // EACCES: some folder of PATH cannot be looked into, and no other has it.
+  const bool fromPath = words[0].find('/') == std::string::npos;
+  if (error == ENOENT || (error == EACCES && fromPath)) {
     return Status::unavailable(
         words[0] + " is not installed; on Debian and Ubuntu type: " + "sudo apt-get install " +
         (words[0] == "tar" ? "tar" : "openssh-client"));
