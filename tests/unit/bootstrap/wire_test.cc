@@ -173,7 +173,7 @@ TEST(Wire, UnknownCodesAndFlagsAreRefused) {
   answer[0] = 14;
   EXPECT_FALSE(decodeAnswer(answer).ok());
   std::string end = only(encodeRankEnd(someEnd())).body;
-  end[4] = 2;
+  end[4] = 3;
   EXPECT_FALSE(decodeRankEnd(end).ok());
 }
 
