@@ -44,6 +44,10 @@ Status writeAll(int fd, const std::string& path, const std::string& content) {
 Result<std::optional<std::string>> readFile(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return std::optional<std::string>();
+  if (!fd && errno == EACCES) {
+    return Status::unavailable("cannot read " + path +
+                               ": it belongs to somebody else; type the command with sudo");
+  }
   if (!fd) return Status::fromErrno("cannot read " + path, errno);
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {

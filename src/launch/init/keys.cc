@@ -32,8 +32,17 @@ Status moveIn(const std::string& from, const std::string& privatePath) {
   return {};
 }
 
+// A public half alone may be somebody's whose private half lives elsewhere.
+Status checkNoLonePublic(const std::string& privatePath) {
+  if (::access((privatePath + ".pub").c_str(), F_OK) != 0) return {};
+  return Status::invalid(privatePath +
+                         ".pub is there without its private half; keys are never "
+                         "overwritten: move it away, or name the private key");
+}
+
 Status makeKey(const KeyMaker& maker, const std::string& privatePath, KeyType type,
                const std::string& comment) {
+  FARANDOLE_RETURN_IF_ERROR(checkNoLonePublic(privatePath));
   auto folder = TemporaryFolder::in(privatePath.substr(0, privatePath.rfind('/')));
   if (!folder.ok()) return folder.status();
   const std::string made = folder->path() + "/key";
@@ -150,6 +159,7 @@ Result<KeyOutcome> adoptKey(const KeyMaker& maker, const std::string& source,
     return Status::invalid(privatePath + " exists and is another key than " + source +
                            "; keys are never overwritten: move it away first");
   }
+  FARANDOLE_RETURN_IF_ERROR(checkNoLonePublic(privatePath));
   FARANDOLE_RETURN_IF_ERROR(writeFile(privatePath, **theirs, {kPrivate, maker.owner}));
   FARANDOLE_RETURN_IF_ERROR(writePublic(maker, privatePath, *publicKey, comment));
   return KeyOutcome::kCopied;

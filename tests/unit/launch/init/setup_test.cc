@@ -140,6 +140,15 @@ TEST(InitSetup, MissingPublicHalvesAreDerived) {
   EXPECT_EQ(slurp(path), before);
 }
 
+TEST(InitSetup, ALonePublicHalfIsNotOverwritten) {
+  Scratch scratch;
+  std::filesystem::create_directories(scratch / "ssh_launcher");
+  spill(scratch / "ssh_launcher/id_ed25519.pub", "ssh-ed25519 AAAAmine");
+  EXPECT_THAT(setUp(sampleRequest(scratch.path())).status().message(),
+              HasSubstr("without its private half"));
+  EXPECT_EQ(slurp(scratch / "ssh_launcher/id_ed25519.pub"), "ssh-ed25519 AAAAmine");
+}
+
 TEST(InitSetup, AForeignPublicHalfIsNoticed) {
   Scratch scratch;
   const SetupRequest request = sampleRequest(scratch.path());
