@@ -157,9 +157,10 @@ Result<Pinning> pinRanks(const Topology& topology, const PinningRequest& request
                            std::to_string(shares.size) + " cores were asked for, and there are " +
                            std::to_string(cpus->size()) + ": ask for fewer");
   }
-  if (topology.quota > 0 && topology.quota < static_cast<int>(cpus->size())) {
+  const long used = shares.ranks * static_cast<long>(shares.size) + shares.extra;
+  if (topology.quota > 0 && topology.quota < used) {
     pinning.notes.push_back("this job is granted the time of " + std::to_string(topology.quota) +
-                            " of " + std::to_string(cpus->size()) +
+                            " of " + std::to_string(used) +
                             " cores: ranks get fewer threads and are not pinned");
     pinning.unpinnedThreads = std::max(topology.quota / std::max(shares.ranks, 1), 1);
     return pinning;

@@ -88,6 +88,7 @@ TEST(Pinning, LessTimeThanCoresPinsNobody) {
   EXPECT_TRUE(pinning.ranks.empty());
   EXPECT_EQ(pinning.threads(), 2);
   EXPECT_THAT(pinning.notes, ElementsAre(HasSubstr("the time of 4 of 8 cores")));
+  EXPECT_EQ(pin(topology, {.ranks = 2, .coresPerRank = 2}).cpuSets(), "0-1;2-3");
 }
 
 TEST(Pinning, DivisionOfTheRest) {
