@@ -14,6 +14,7 @@
 #include "launch/doctor/doctor_command.h"
 #include "launch/init/init_command.h"
 #include "launch/remote/agent.h"
+#include "launch/remote/agent_probe.h"
 #include "launch/remote/tree.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
       "  farandole run -np 2 python3 train.py");
   farandole::RunCommand run(app);
   farandole::InitCommand init(app);
-  farandole::DoctorCommand doctor(app);
+  farandole::DoctorCommand doctor(app, farandole::remote::makeAgentProbe);
 #ifdef FARANDOLE_WITH_BENCH
   farandole::addBenchCommand(app);
 #endif

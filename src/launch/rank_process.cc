@@ -36,7 +36,7 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
   }
   const auto environment = rankEnvironment(job, plan_, environ);
   auto pid = spawnProcess({job.program, job.command, environment, stdinFd, writeEnds[0].get(),
-                           writeEnds[1].get(), signals, files, &plan_.cpus});
+                           writeEnds[1].get(), signals, files, true, &plan_.cpus});
   if (!pid.ok()) return pid.status();
   pid_ = *pid;
   return {};

@@ -220,6 +220,7 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
   ssh.connectTimeoutSeconds = std::max(
       1, static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(*connect).count()));
   ssh.program = sshProgram();
+  ssh.configFile = sshConfigFile();
   run.settings.waitForHosts = *wait;
   if (options.push && options.noPush) return Status::invalid("--push and --no-push contradict");
   run.connecting.push = options.push     ? remote::PushMode::kAlways

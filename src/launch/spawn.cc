@@ -26,8 +26,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
                              pid_t parent, int errorFd, const cpu_set_t& cpus) {
   ::setpgid(0, 0);
   // First line of defence against orphans; the guardian is the second.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
+  if (request.diesWithUs) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (request.diesWithUs && ::getppid() != parent) ::_exit(1);
   if (::dup2(request.stdinFd, 0) == 0 && ::dup2(request.stdoutFd, 1) == 1 &&
       ::dup2(request.stderrFd, 2) == 2) {
     ::setrlimit(RLIMIT_NOFILE, &request.files);

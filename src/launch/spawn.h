@@ -21,13 +21,14 @@ struct SpawnRequest {
   int stderrFd;
   const InheritedSignals& signals;
   const rlimit& files;                     // of open files
+  bool diesWithUs = true;                  // with the calling thread, to be exact
   const std::vector<int>* cpus = nullptr;  // it may use; none, or an empty list: all of ours
 };
 
 // Executes the program in a process group of its own, with the three descriptors and nothing else
-// of ours, and with the signals and the limit of open files that the launcher was started with. The
-// rank dies with the calling thread. Returns once execve has succeeded, or with its error. The
-// descriptors stay the caller's; those for output must be above 2.
+// of ours, and with the signals and the limit of open files that the launcher was started with.
+// Returns once execve has succeeded, or with its error. The descriptors stay the caller's; those
+// for output must be above 2.
 Result<pid_t> spawnProcess(const SpawnRequest& request);
 
 }  // namespace farandole

@@ -42,7 +42,7 @@ void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline 
   take(visit.findings, std::move(reach.findings));
   visit.facts.sshHost = reach.host;
   if (!reach.reachable || !settings.makeProbe) return;
-  auto made = settings.makeProbe(host, deadline);
+  auto made = settings.makeProbe(host, settings.ssh, deadline);
   if (made.ok()) {
     visit.probe = std::move(*made);
     return;

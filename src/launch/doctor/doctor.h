@@ -16,8 +16,8 @@ namespace farandole {
 
 // A probe for a remote host that ssh reaches; nothing: its facts and links are not checked. Called
 // from several threads at once.
-using MakeProbe =
-    std::function<Result<std::unique_ptr<HostProbe>>(const DoctorHost& host, Deadline deadline)>;
+using MakeProbe = std::function<Result<std::unique_ptr<HostProbe>>(
+    const DoctorHost& host, const SshOptions& ssh, Deadline deadline)>;
 
 struct DoctorSettings {
   std::vector<DoctorHost> hosts;

@@ -4,6 +4,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "launch/console.h"
 #include "launch/doctor/report.h"
@@ -85,7 +86,11 @@ Result<DoctorSettings> DoctorCommand::settings() const {
   settings.ssh.acceptNewHostKeys = acceptNewHostKeys_;
   settings.ssh.connectTimeoutSeconds = connectTimeout_;
   settings.ssh.program = sshProgram();
-  settings.request.folder = folder_;
+  settings.ssh.configFile = sshConfigFile();
+  std::error_code error;
+  // What a job would use: the folder we are in, wherever a rank runs.
+  settings.request.folder =
+      folder_.empty() ? std::filesystem::current_path(error).string() : folder_;
   settings.request.script = script_;
   settings.time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(time_));
   settings.makeProbe = makeProbe_;

@@ -19,8 +19,4 @@ struct DoctorHost {
 // From -H and --hostfile (at most one of them not empty; none: this machine).
 Result<std::vector<DoctorHost>> doctorHosts(const std::string& list, const std::string& file);
 
-// localhost, a loopback address, or our own hostname, unless an ssh port says that a server (in a
-// container, say) is meant.
-bool meansThisMachine(const std::string& name, int port);
-
 }  // namespace farandole

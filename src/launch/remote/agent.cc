@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "launch/cpus.h"
-#include "launch/remote/question.h"
 #include "launch/remote/tree.h"
 
 namespace farandole::remote {
@@ -234,7 +234,10 @@ void Agent::flushInput() {
 }
 
 void Agent::answer(std::uint64_t id, const std::string& question) {
-  send(encode(Type::kReply, answerQuestion(question), id));
+  using nlohmann::json;
+  const json asked = json::parse(question, nullptr, /*allow_exceptions=*/false);
+  const json answered = probe_.answer(asked.is_discarded() ? json::object() : asked);
+  send(encode(Type::kReply, answered.dump(-1, ' ', true, json::error_handler_t::replace), id));
 }
 
 void Agent::handleSignals() {

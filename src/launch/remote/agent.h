@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "bootstrap/agent_server.h"
 #include "bootstrap/out_buffer.h"
+#include "launch/doctor/probe.h"
 #include "launch/guardian.h"
 #include "launch/local_ranks.h"
 #include "launch/remote/agent_wire.h"
@@ -59,6 +60,7 @@ class Agent : private LocalRanks::Listener {
   Mailbox mail_;
   std::unique_ptr<AgentServer> server_;
   JobPlan plan_;
+  ProbeService probe_;  // for the doctor
 
   wire::FrameDecoder decoder_{maxBody};
   OutBuffer out_;

@@ -132,9 +132,10 @@ void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
   ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
   std::vector<std::string> environment;
+  // ssh needs no other reason to end with us than the end of its input, which the agent sees too.
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   Result<pid_t> pid = spawnProcess({ssh->program, ssh->arguments, environment, far.get(), far.get(),
-                                    errorsFar.get(), signals, files});
+                                    errorsFar.get(), signals, files, /*diesWithUs=*/false});
   if (!pid.ok()) return fail(pid.status().message());
   pid_ = *pid;
 }
@@ -192,7 +193,7 @@ void RemoteHost::readErrors() {
 }
 
 void RemoteHost::readPipe() {
-  static std::vector<char> buffer(std::size_t{256} << 10);
+  thread_local std::vector<char> buffer(std::size_t{256} << 10);
   // Bounded: others want to be heard too.
   for (int reads = 0; pipe_ && !over() && reads < 4; ++reads) {
     const ssize_t n = ::recv(pipe_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);

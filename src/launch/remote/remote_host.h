@@ -1,5 +1,5 @@
 // RemoteHost: another machine of the job as the launcher sees it: ssh, the agent behind it, and
-// what both say. Main thread only; nothing here waits.
+// what both say. Nothing here waits. One thread at a time, which need not always be the same.
 #pragma once
 
 #include <sys/resource.h>
@@ -89,6 +89,7 @@ class RemoteHost {
   const std::string& name() const { return plan_.name; }
   State state() const { return state_; }
   const Hello& hello() const { return hello_; }
+  pid_t pid() const { return pid_; }  // of ssh
   bool over() const { return state_ == State::kFinished || state_ == State::kFailed; }
 
   // Descriptors to wait for (-1: none) and for what.

@@ -36,6 +36,11 @@ std::string sshProgram() {
   return named != nullptr && *named != '\0' ? named : "ssh";
 }
 
+std::string sshConfigFile() {
+  const char* named = std::getenv("FARANDOLE_SSH_CONFIG");
+  return named != nullptr ? named : "";
+}
+
 std::string bareHost(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return bracketed ? host.substr(1, host.size() - 2) : host;
@@ -66,6 +71,7 @@ std::vector<std::string> sshArguments(const SshTarget& target, const SshOptions&
     words.push_back("-o");
     words.push_back(setting);
   };
+  if (!options.configFile.empty()) words.insert(words.end(), {"-F", options.configFile});
   set("BatchMode=yes");
   set("ConnectTimeout=" + std::to_string(std::max(1, options.connectTimeoutSeconds)));
   set("ConnectionAttempts=1");

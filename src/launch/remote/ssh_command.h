@@ -30,10 +30,14 @@ struct SshOptions {
   bool acceptNewHostKeys = false;
   int connectTimeoutSeconds = 10;
   std::string program = "ssh";  // see sshProgram()
+  std::string configFile = {};  // instead of the user's own; see sshConfigFile()
 };
 
 // $FARANDOLE_SSH (a name on PATH or a path; no arguments) if it is set and not empty, else "ssh".
 std::string sshProgram();
+
+// $FARANDOLE_SSH_CONFIG, or "": the user's own ssh_config.
+std::string sshConfigFile();
 
 // Whether host, user and ports are what they may be. Names with characters that a shell knows are
 // refused: ssh_config may hand them to one (ProxyCommand, Match exec).
