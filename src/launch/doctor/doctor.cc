@@ -79,7 +79,8 @@ std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   std::vector<std::string> names;
   if (hosts.size() < 2) return names;
   for (const DoctorHost& host : hosts) {
-    if (!host.local) names.push_back(host.name);
+    const bool loopback = host.name == "localhost" || host.name.starts_with("127.");
+    if (!loopback) names.push_back(host.name);
   }
   return names;
 }

@@ -166,9 +166,11 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
   inParallel(ends.size(), kAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
   if (findings.empty() && good > 0) {
     char times[96];
-    std::snprintf(
-        times, sizeof(times), "round trip %.0f µs%s", best,
-        good > 1 ? (" to " + std::to_string(static_cast<long>(worst)) + " µs").c_str() : "");
+    if (good == 1) {
+      std::snprintf(times, sizeof(times), "round trip %.0f µs", best);
+    } else {
+      std::snprintf(times, sizeof(times), "round trips %.0f to %.0f µs", best, worst);
+    }
     findings.push_back({Severity::kOk, "links", "",
                         ends.size() == 1 ? "this host reaches its own address"
                                          : std::to_string(good) + " of " + std::to_string(good) +
