@@ -38,6 +38,12 @@ void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline 
     visit.probe = std::make_unique<LocalProbe>();
     return;
   }
+  if (deadline.passed()) {
+    visit.findings.push_back({Severity::kWarning, "hosts", host.name,
+                              host.name + " was not visited: the time was over", "",
+                              "farandole doctor --timeout 120"});
+    return;
+  }
   Reach reach = checkReach(host, settings.ssh, deadline);
   take(visit.findings, std::move(reach.findings));
   visit.facts.sshHost = reach.host;
