@@ -47,7 +47,12 @@ void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline 
   Reach reach = checkReach(host, settings.ssh, deadline);
   take(visit.findings, std::move(reach.findings));
   visit.facts.sshHost = reach.host;
-  if (!reach.reachable || !settings.makeProbe) return;
+  if (!reach.reachable) return;
+  if (!settings.makeProbe) {
+    visit.findings.push_back({Severity::kOk, "facts", host.name,
+                              "only reached: its facts and links were not looked at", "", ""});
+    return;
+  }
   auto made = settings.makeProbe(host, deadline);
   if (made.ok()) {
     visit.probe = std::move(*made);

@@ -61,6 +61,11 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
             "",
             "connect it to a network, or run the container with --network host"};
   }
+  if (&from == &to && link.tried) {
+    return {Severity::kError, "links",
+            from.name,        from.name + " cannot connect to itself",
+            link.failures,    "ip link set lo up, or see its firewall: nft list ruleset"};
+  }
   if (!link.tried) {
     return {Severity::kWarning,
             "links",
