@@ -6,9 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
+#include <thread>
 
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/fact_items.h"
+#include "launch/doctor/within.h"
 
 namespace farandole {
 namespace {
@@ -77,6 +80,20 @@ TEST(Facts, MalformedRequestsAreRefused) {
         R"({"names":"a","folder":"","script":""})", R"({"names":[],"folder":1,"script":""})"}) {
     EXPECT_FALSE(factsRequestFromJson(json::parse(text)).ok()) << text;
   }
+}
+
+TEST(Background, WorkThatHangsOrThrowsHasNoResult) {
+  Background<int> good([] { return 3; });
+  EXPECT_EQ(good.wait(Deadline::after(std::chrono::seconds(2))), 3);
+  Background<int> throwing([]() -> int { throw std::runtime_error("no"); });
+  const TimePoint begin = Clock::now();
+  EXPECT_EQ(throwing.wait(Deadline::after(std::chrono::seconds(2))), std::nullopt);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  Background<int> slow([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return 3;
+  });
+  EXPECT_EQ(slow.wait(Deadline::after(std::chrono::milliseconds(20))), std::nullopt);
 }
 
 TEST(FactAccess, WhatIsMissingOrOfAnotherTypeIsTheDefault) {
