@@ -75,6 +75,12 @@ void checkOwnName(const HostFacts& host, bool many, Findings& findings) {
   }
 }
 
+bool isAlias(const CheckInput& input, const std::string& name) {
+  return std::any_of(input.hosts.begin(), input.hosts.end(), [&name](const HostFacts& host) {
+    return host.name == name && !host.sshHost.empty() && host.sshHost != name;
+  });
+}
+
 }  // namespace
 
 Findings checkNames(const CheckInput& input) {
@@ -92,6 +98,8 @@ Findings checkNames(const CheckInput& input) {
         findings.push_back({Severity::kWarning, "names", host.name,
                             "the name server of " + host.name + " did not answer in time", name,
                             "see /etc/resolv.conf there: getent hosts " + name});
+      } else if (addresses.empty() && (host.local || isAlias(input, name))) {
+        continue;  // reaching it tells more; an alias of ssh_config need not be a name
       } else if (addresses.empty()) {
         findings.push_back({Severity::kWarning, "names", host.name,
                             host.name + " cannot resolve " + name, factText(answer, "/error"),

@@ -51,6 +51,13 @@ Findings compare(const CheckInput& input, const std::string& check, const std::s
   return findings;
 }
 
+std::string writableAdvice(const HostFacts& host, const std::string& path) {
+  const long uid = static_cast<long>(factNumber(host.facts, "/machine/uid"));
+  if (uid == 0) return "mount it without :ro, or say another with --wdir";
+  return "chown " + std::to_string(uid) + " " + path + ", mount it without :ro, or say another " +
+         "with --wdir";
+}
+
 void append(Findings& to, Findings some) { to.insert(to.end(), some.begin(), some.end()); }
 
 }  // namespace
@@ -91,12 +98,10 @@ Findings checkFiles(const CheckInput& input) {
                           "the working folder does not exist on " + host.name, path,
                           "mount it there, say another with --wdir, or: mkdir -p " + path});
     } else if (!factFlag(host.facts, "/folder/writable")) {
-      findings.push_back(
-          {Severity::kWarning, "files", host.name,
-           "nothing can be written to the working folder on " + host.name,
-           path + ": " + factText(host.facts, "/folder/error"),
-           "chown -R " + std::to_string(static_cast<long>(factNumber(host.facts, "/machine/uid"))) +
-               " " + path + ", or mount it without :ro"});
+      findings.push_back({Severity::kWarning, "files", host.name,
+                          "nothing can be written to the working folder on " + host.name,
+                          path + ": " + factText(host.facts, "/folder/error"),
+                          writableAdvice(host, path)});
     } else if (factNumber(host.facts, "/folder/free", 1e18) < 256.0 * 1024 * 1024) {
       findings.push_back({Severity::kWarning, "files", host.name,
                           "the disk of the working folder is nearly full on " + host.name,

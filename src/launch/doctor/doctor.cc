@@ -38,10 +38,21 @@ void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline 
     visit.probe = std::make_unique<LocalProbe>();
     return;
   }
+  if (deadline.passed()) {
+    visit.findings.push_back({Severity::kWarning, "hosts", host.name,
+                              host.name + " was not visited: the time was over", "",
+                              "farandole doctor --timeout 120"});
+    return;
+  }
   Reach reach = checkReach(host, settings.ssh, deadline);
   take(visit.findings, std::move(reach.findings));
   visit.facts.sshHost = reach.host;
-  if (!reach.reachable || !settings.makeProbe) return;
+  if (!reach.reachable) return;
+  if (!settings.makeProbe) {
+    visit.findings.push_back({Severity::kOk, "facts", host.name,
+                              "only reached: its facts and links were not looked at", "", ""});
+    return;
+  }
   auto made = settings.makeProbe(host, settings.ssh, deadline);
   if (made.ok()) {
     visit.probe = std::move(*made);
@@ -79,7 +90,8 @@ std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   std::vector<std::string> names;
   if (hosts.size() < 2) return names;
   for (const DoctorHost& host : hosts) {
-    if (!host.local) names.push_back(host.name);
+    const bool loopback = host.name == "localhost" || host.name.starts_with("127.");
+    if (!loopback) names.push_back(host.name);
   }
   return names;
 }

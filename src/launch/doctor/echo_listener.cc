@@ -10,6 +10,7 @@
 #include <cstring>
 #include <list>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -203,8 +204,12 @@ Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secr
   shared->stop.reset(::eventfd(0, EFD_CLOEXEC));
   if (!shared->stop) return Status::fromErrno("cannot create an eventfd", errno);
   Shared* served = shared.get();
-  SignalsBlocked blocked;
-  shared->thread = std::thread([served] { served->serve(); });
+  const SignalsBlocked blocked;
+  try {
+    shared->thread = std::thread([served] { served->serve(); });
+  } catch (const std::system_error& error) {
+    return Status::unavailable(std::string("no thread can be started: ") + error.what());
+  }
   return std::unique_ptr<EchoListener>(new EchoListener(std::move(shared)));
 }
 

@@ -1,4 +1,5 @@
 // Who the host is, and whether it is a container.
+#include <net/if.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -8,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 
 #include "launch/doctor/fact_items.h"
 
@@ -91,10 +92,14 @@ std::string containerKind(std::string& evidence) {
 
 // The machine's own cards, or bridges that only the machine's own network has.
 bool seesHostNetwork() {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/sys/class/net", error)) {
-    const std::string name = entry.path().filename();
-    if (fs::exists(entry.path() / "device") || fs::exists(entry.path() / "bridge")) return true;
+  // Not a listing of /sys, which may be another network namespace's.
+  const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> list(
+      ::if_nameindex(), ::if_freenameindex);
+  for (const struct if_nameindex* one = list.get(); one != nullptr && one->if_name != nullptr;
+       ++one) {
+    const std::string name = one->if_name;
+    const fs::path folder = fs::path("/sys/class/net") / name;
+    if (fs::exists(folder / "device") || fs::exists(folder / "bridge")) return true;
     if (name.starts_with("docker") || name.starts_with("veth")) return true;
   }
   return false;

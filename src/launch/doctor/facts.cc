@@ -35,7 +35,13 @@ double unixTime() {
 class Items {
  public:
   void add(std::string pointer, std::function<json()> work) {
-    running_.emplace_back(std::move(pointer), Background<json>(std::move(work)));
+    running_.emplace_back(std::move(pointer), Background<json>([work = std::move(work)] {
+                            try {
+                              return work();
+                            } catch (const std::exception& error) {  // of std::filesystem
+                              return json{{"error", error.what()}};
+                            }
+                          }));
   }
   void collect(json& into) {
     const Deadline deadline = Deadline::after(kItemTime);

@@ -61,6 +61,11 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
             "",
             "connect it to a network, or run the container with --network host"};
   }
+  if (&from == &to && link.tried) {
+    return {Severity::kError, "links",
+            from.name,        from.name + " cannot connect to itself",
+            link.failures,    "ip link set lo up, or see its firewall: nft list ruleset"};
+  }
   if (!link.tried) {
     return {Severity::kWarning,
             "links",
@@ -166,9 +171,11 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
   inParallel(ends.size(), kAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
   if (findings.empty() && good > 0) {
     char times[96];
-    std::snprintf(
-        times, sizeof(times), "round trip %.0f µs%s", best,
-        good > 1 ? (" to " + std::to_string(static_cast<long>(worst)) + " µs").c_str() : "");
+    if (good == 1) {
+      std::snprintf(times, sizeof(times), "round trip %.0f µs", best);
+    } else {
+      std::snprintf(times, sizeof(times), "round trips %.0f to %.0f µs", best, worst);
+    }
     findings.push_back({Severity::kOk, "links", "",
                         ends.size() == 1 ? "this host reaches its own address"
                                          : std::to_string(good) + " of " + std::to_string(good) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -16,10 +17,13 @@ void inParallel(std::size_t count, std::size_t atOnce,
     for (std::size_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::thread> threads;
-  {
-    SignalsBlocked blocked;
-    for (std::size_t i = 0; i < std::min(count, atOnce); ++i) threads.emplace_back(worker);
+  try {
+    const SignalsBlocked blocked;
+    for (std::size_t i = 1; i < std::min(count, atOnce); ++i) threads.emplace_back(worker);
+  } catch (const std::system_error&) {
+    // Fewer threads than wanted: it takes longer.
   }
+  worker();
   for (std::thread& thread : threads) thread.join();
 }
 

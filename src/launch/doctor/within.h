@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -15,25 +17,25 @@
 
 namespace farandole {
 
-// Runs on a thread of its own, which is abandoned if it hangs: work must own all that it uses.
+// Runs on a thread of its own, which is abandoned if it hangs: work must own all that it uses. Work
+// that throws, or that no thread can be had for, has no result.
 template <typename T>
 class Background {
  public:
   explicit Background(std::function<T()> work) : state_(std::make_shared<State>()) {
-    SignalsBlocked blocked;  // they are the main thread's
-    std::thread([state = state_, work = std::move(work)] {
-      T value = work();
-      const std::lock_guard lock(state->mutex);
-      state->value = std::move(value);
-      state->done.notify_all();
-    }).detach();
+    const SignalsBlocked blocked;  // they are the main thread's
+    try {
+      std::thread([state = state_, work = std::move(work)] { run(*state, work); }).detach();
+    } catch (const std::system_error&) {
+      state_->ended = true;
+    }
   }
 
-  // The result, or nothing if it has not come by the deadline. To be called once.
+  // The result, or nothing if there is none by the deadline. To be called once.
   std::optional<T> wait(Deadline deadline) {
     std::unique_lock lock(state_->mutex);
-    const auto ready = [this] { return state_->value.has_value(); };
-    state_->done.wait_for(lock, deadline.left(std::chrono::hours(1)), ready);
+    state_->done.wait_for(lock, deadline.left(std::chrono::hours(1)),
+                          [this] { return state_->ended; });
     return std::exchange(state_->value, std::nullopt);
   }
 
@@ -41,8 +43,22 @@ class Background {
   struct State {
     std::mutex mutex;
     std::condition_variable done;
+    bool ended = false;
     std::optional<T> value;
   };
+
+  static void run(State& state, const std::function<T()>& work) {
+    std::optional<T> value;
+    try {
+      value = work();
+    } catch (const std::exception&) {
+    }
+    const std::lock_guard lock(state.mutex);
+    state.value = std::move(value);
+    state.ended = true;
+    state.done.notify_all();
+  }
+
   std::shared_ptr<State> state_;
 };
 

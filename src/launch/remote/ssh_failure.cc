@@ -36,8 +36,8 @@ constexpr Sign kSigns[] = {
     {"hostname contains invalid characters", Kind::kBadHostName},
     {"Could not resolve hostname", Kind::kUnknownHost},
     {"REVOKED HOST KEY", Kind::kHostKeyRevoked},
-    {"REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::kHostKeyChanged},
     {"has changed and you have requested strict checking", Kind::kHostKeyChanged},
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::kHostKeyChanged},
     {"host key is known for", Kind::kHostKeyUnknown},
     {"Host key verification failed", Kind::kHostKeyUnknown},
     {"Unable to negotiate with", Kind::kNoCommonCrypto},
@@ -78,8 +78,8 @@ constexpr Sign kSigns[] = {
 // the same words of its own.
 bool isConnectError(std::string_view text) { return text.starts_with(": "); }
 
-std::string_view lineWith(const Sign& sign, const std::vector<std::string_view>& lines) {
-  for (const std::string_view line : lines) {
+std::string lineTelling(const Sign& sign, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
     if (line.find(sign.text) == line.npos) continue;
     if (isConnectError(sign.text) && line.find("connect to ") == line.npos &&
         line.find("connect(") == line.npos) {
@@ -90,21 +90,14 @@ std::string_view lineWith(const Sign& sign, const std::vector<std::string_view>&
   return {};
 }
 
-std::string_view lineContaining(std::string_view text, const std::vector<std::string_view>& lines) {
-  for (const std::string_view line : lines) {
-    if (line.find(text) != line.npos) return line;
-  }
-  return {};
-}
-
-Kind refine(Kind kind, std::string_view line, const std::vector<std::string_view>& lines) {
+Kind refine(Kind kind, std::string_view line, const std::vector<std::string>& lines) {
   if (kind == Kind::kUnknownHost && line.find("Temporary failure") != line.npos) {
     return Kind::kResolverDown;
   }
   if (kind != Kind::kKeyDenied) return kind;
   const auto open = line.find('(');
   if (open != line.npos && line.find("publickey", open) == line.npos) return Kind::kPasswordOnly;
-  if (!lineContaining("not accessible: ", lines).empty()) return Kind::kIdentityMissing;
+  if (!lineWith("not accessible: ", lines).empty()) return Kind::kIdentityMissing;
   return kind;
 }
 
@@ -119,19 +112,18 @@ Kind kindOfExit(int code) {
 SshFailure explainSshFailure(const SshTarget& target, const SshOptions& options, SshEnd end,
                              std::string_view stderrText) {
   if (stderrText.size() > kMostText) stderrText.remove_prefix(stderrText.size() - kMostText);
-  const auto lines = ssh_advice::cleanLines(stderrText);
-  const std::string_view last = lines.empty() ? std::string_view() : lines.back();
-  if (end.signal != 0)
-    return ssh_advice::advise(Kind::kKilled, last, {target, options, end, lines});
+  const auto lines = cleanLines(stderrText);
+  const std::string last = lines.empty() ? "" : lines.back();
+  if (end.signal != 0) return advise(Kind::kKilled, makeScene(last, target, options, end, lines));
   if (end.exitCode == kSshItself) {
     for (const Sign& sign : kSigns) {
-      const std::string_view line = lineWith(sign, lines);
+      const std::string line = lineTelling(sign, lines);
       if (line.empty()) continue;
       const Kind kind = refine(sign.kind, line, lines);
-      return ssh_advice::advise(kind, line, {target, options, end, lines});
+      return advise(kind, makeScene(line, target, options, end, lines));
     }
   }
-  return ssh_advice::advise(kindOfExit(end.exitCode), last, {target, options, end, lines});
+  return advise(kindOfExit(end.exitCode), makeScene(last, target, options, end, lines));
 }
 
 SshFailure explainSshNotStarted(const SshOptions& options, int error) {

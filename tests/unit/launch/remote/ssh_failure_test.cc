@@ -87,6 +87,12 @@ TEST(SshFailure, TheRealAddressOfAnAliasIsUsedInCommands) {
   EXPECT_THAT(failure.cause, HasSubstr("alpha"));
 }
 
+TEST(SshFailure, WhatTheHostSaysIsNoShellsBusiness) {
+  const SshFailure failure = explain(
+      "No RSA host key is known for [$(reboot)]:2;2 and you have requested strict checking.");
+  EXPECT_THAT(failure.fix, HasSubstr("ssh-keyscan '$(reboot)' >>"));
+}
+
 TEST(SshFailure, TheDefaultPortNeedsNoOption) {
   const SshFailure failure = explain(
       "Offending ED25519 key in /home/dev/.ssh/known_hosts:3\n"
