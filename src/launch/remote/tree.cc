@@ -91,7 +91,7 @@ void addFolder(const fs::path& root, const std::string& name, std::string_view p
   std::error_code ignored;  // a folder that is not there adds nothing
   for (const auto& entry : fs::directory_iterator(root / name, ignored)) {
     const std::string file = entry.path().filename();
-    if (!file.starts_with(prefix)) continue;
+    if (!file.starts_with(prefix) || file.ends_with(".debug")) continue;
     const std::string inTree = name + "/" + file;
     if (entry.is_symlink()) {
       files.push_back({inTree, entry.path(), fs::read_symlink(entry.path(), ignored)});
