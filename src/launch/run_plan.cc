@@ -66,6 +66,12 @@ Result<Duration> parseSeconds(const char* option, const std::string& text) {
                          text + "'");
 }
 
+// The launcher itself moves to the ranks' folder; the paths that were typed are meant from here.
+std::string fromHere(const std::string& path) {
+  std::error_code error;
+  return (std::filesystem::current_path(error) / path).lexically_normal();
+}
+
 // "0,3,5-7"
 Result<std::set<int>> parseRankList(const std::string& text, int total) {
   std::set<int> ranks;
@@ -216,6 +222,9 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
   if (!wait.ok()) return wait.status();
   ssh.port = *port;
   ssh.identityFile = options.identityFile;
+  // ssh itself explains the others: ~/key and %d/key.
+  const char first = ssh.identityFile.empty() ? '~' : ssh.identityFile.front();
+  if (first != '~' && first != '%') ssh.identityFile = fromHere(ssh.identityFile);
   ssh.acceptNewHostKeys = options.acceptNewHostKeys;
   ssh.connectTimeoutSeconds = std::max(
       1, static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(*connect).count()));
@@ -244,7 +253,7 @@ Status planSettings(const RunOptions& options, RunPlan& run) {
   settings.format.tag = options.tag;
   settings.format.timestamp = options.timestamp;
   settings.format.colour = {wantsColour(Stream::kOut), wantsColour(Stream::kErr)};
-  settings.outputFolder = options.outputFolder;
+  if (!options.outputFolder.empty()) settings.outputFolder = fromHere(options.outputFolder);
   settings.grace = *grace;
   settings.requireInit = options.requireInit;
   settings.quiet = options.quiet;
