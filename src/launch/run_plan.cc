@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -224,7 +225,13 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
   ssh.identityFile = options.identityFile;
   // ssh itself explains the others: ~/key and %d/key.
   const char first = ssh.identityFile.empty() ? '~' : ssh.identityFile.front();
-  if (first != '~' && first != '%') ssh.identityFile = fromHere(ssh.identityFile);
+  if (first != '~' && first != '%') {
+    ssh.identityFile = fromHere(ssh.identityFile);
+    // ssh would only warn, and take another key.
+    if (::access(ssh.identityFile.c_str(), R_OK) != 0) {
+      return Status::fromErrno("-i " + options.identityFile + ": cannot read this key", errno);
+    }
+  }
   ssh.acceptNewHostKeys = options.acceptNewHostKeys;
   ssh.connectTimeoutSeconds = std::max(
       1, static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(*connect).count()));

@@ -37,6 +37,10 @@ std::string machine() {
 
 std::string oneLine(const SshFailure& failure) {
   std::string text = failure.cause;
+  // Where the cause is no more than that something failed, its own words are needed.
+  const bool vague = failure.kind >= SshFailure::Kind::kCommandNotFound ||
+                     failure.kind == SshFailure::Kind::kBadConfig;
+  if (vague && !failure.evidence.empty()) text += " (" + failure.evidence + ")";
   if (!failure.fix.empty()) text += ": " + failure.fix;
   return text;
 }
@@ -359,6 +363,11 @@ void RemoteHost::conclude() {
   if (state_ == State::kConnecting && (end_->exitCode != 0 || end_->signal != 0)) {
     const SshFailure failure = explainSshFailure(plan_.ssh, common_.ssh, *end_, errorText_);
     return fail(oneLine(failure), mayPassByItself(failure.kind));
+  }
+  if (state_ == State::kConnecting) {
+    return fail(
+        "its login shell ended without running the command: look at ~/.bashrc and ~/.profile "
+        "there");
   }
   const std::string last = lastLine(errorText_);
   fail("the connection to its agent broke" + (last.empty() ? std::string() : " (" + last + ")"));
