@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
+#include "launch/remote/agent.h"
+#include "launch/remote/master_address.h"
 
 namespace farandole {
 namespace {
@@ -89,6 +92,7 @@ Status JobRunner::connectHosts() {
   if (remotes_.empty()) return {};
   remotes_.connect(signals_->inherited(), locals_.files());
   while (!remotes_.allReady() && hostFailures_.empty() && !interruptedBy_) step(kLongestStep);
+  if (hostFailures_.empty() && !interruptedBy_) return checkMachines();
   if (hostFailures_.empty()) return {};
   // Others may fail for the same reason: all that is known in a moment is said at once.
   const Deadline moment = Deadline::after(milliseconds(300));
@@ -98,29 +102,35 @@ Status JobRunner::connectHosts() {
   return Status(Code::kUnavailable, text);
 }
 
+// Ranks that take one machine for two would share its processors, its GPU 0 and its memory without
+// knowing.
+Status JobRunner::checkMachines() {
+  std::map<std::string, std::string> names;  // of machines
+  if (!local_.ranks.empty()) names[remote::machineIdentity()] = local_.ranks.front().host;
+  for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
+    const RemoteHost* host = remotes_.at(i);
+    if (host == nullptr) continue;
+    const auto [other, fresh] = names.try_emplace(host->hello().machine, host->name());
+    if (fresh) continue;
+    return Status::invalid("hosts " + other->second + " and " + host->name() +
+                           " are the same machine: name it once, with all its slots (" +
+                           other->second + ":N)");
+  }
+  return {};
+}
+
 // Where rank 0 can be reached from the other machines: as the machines see each other through ssh,
 // which is known to work.
 void JobRunner::chooseMaster() {
   const std::size_t first = plan_.ranks.front().hostIndex;
   if (plan_.masterAddress.empty() && !remotes_.empty()) {
-    const auto field = [](const std::string& text, int index) {
-      std::size_t begin = 0;
-      for (; index > 0 && begin != std::string::npos; --index) begin = text.find(' ', begin + 1);
-      if (begin == std::string::npos) return std::string();
-      begin = begin == 0 ? 0 : begin + 1;
-      return text.substr(begin, text.find(' ', begin) - begin);
-    };
-    if (RemoteHost* host = remotes_.at(first)) {
-      plan_.masterAddress = field(host->hello().sshConnection, 2);
-      if (plan_.masterAddress.empty()) plan_.masterAddress = host->name();
-    } else {
-      for (const RankPlan& rank : plan_.ranks) {
-        RemoteHost* other = remotes_.at(rank.hostIndex);
-        if (other == nullptr) continue;
-        plan_.masterAddress = field(other->hello().sshConnection, 0);
-        break;
-      }
+    std::vector<remote::SeenFrom> others;
+    for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
+      const RemoteHost* host = remotes_.at(i);
+      if (host != nullptr) others.push_back({host->hello().sshConnection, host->name()});
+      if (host != nullptr && i == first) plan_.masterAddress = remote::addressOf(others.back());
     }
+    if (plan_.masterAddress.empty()) plan_.masterAddress = remote::ownAddressFor(others);
   }
   if (plan_.masterAddress.empty()) plan_.masterAddress = "127.0.0.1";
   if (plan_.masterPort == 0) {

@@ -69,6 +69,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   Status prepare();
   Status startAgent();
   Status connectHosts();
+  Status checkMachines();
   Status startRanks();
   void chooseMaster();
   bool rankZeroIsLocal() const { return local_.ranks.size() > 0 && local_.ranks[0].rank == 0; }

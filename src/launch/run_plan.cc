@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -64,6 +65,12 @@ Result<Duration> parseSeconds(const char* option, const std::string& text) {
   }
   return Status::invalid(std::string(option) + " takes a number of seconds, such as 10, not '" +
                          text + "'");
+}
+
+// The launcher itself moves to the ranks' folder; the paths that were typed are meant from here.
+std::string fromHere(const std::string& path) {
+  std::error_code error;
+  return (std::filesystem::current_path(error) / path).lexically_normal();
 }
 
 // "0,3,5-7"
@@ -216,6 +223,15 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
   if (!wait.ok()) return wait.status();
   ssh.port = *port;
   ssh.identityFile = options.identityFile;
+  // ssh itself explains the others: ~/key and %d/key.
+  const char first = ssh.identityFile.empty() ? '~' : ssh.identityFile.front();
+  if (first != '~' && first != '%') {
+    ssh.identityFile = fromHere(ssh.identityFile);
+    // ssh would only warn, and take another key.
+    if (::access(ssh.identityFile.c_str(), R_OK) != 0) {
+      return Status::fromErrno("-i " + options.identityFile + ": cannot read this key", errno);
+    }
+  }
   ssh.acceptNewHostKeys = options.acceptNewHostKeys;
   ssh.connectTimeoutSeconds = std::max(
       1, static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(*connect).count()));
@@ -245,7 +261,7 @@ Status planSettings(const RunOptions& options, RunPlan& run) {
   settings.format.tag = options.tag;
   settings.format.timestamp = options.timestamp;
   settings.format.colour = {wantsColour(Stream::kOut), wantsColour(Stream::kErr)};
-  settings.outputFolder = options.outputFolder;
+  if (!options.outputFolder.empty()) settings.outputFolder = fromHere(options.outputFolder);
   settings.grace = *grace;
   settings.requireInit = options.requireInit;
   settings.quiet = options.quiet;

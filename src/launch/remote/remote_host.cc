@@ -37,6 +37,10 @@ std::string machine() {
 
 std::string oneLine(const SshFailure& failure) {
   std::string text = failure.cause;
+  // Where the cause is no more than that something failed, its own words are needed.
+  const bool vague = failure.kind >= SshFailure::Kind::kCommandNotFound ||
+                     failure.kind == SshFailure::Kind::kBadConfig;
+  if (vague && !failure.evidence.empty()) text += " (" + failure.evidence + ")";
   if (!failure.fix.empty()) text += ": " + failure.fix;
   return text;
 }
@@ -145,7 +149,12 @@ void RemoteHost::start(const JobPlan& plan) { send(encodeStart(planFor(plan, ind
 void RemoteHost::send(std::string frame) {
   if (!pipe_ || over()) return;
   out_.push(std::move(frame));
-  if (!out_.flush(pipe_.get())) pipe_.reset();
+  flush();
+}
+
+// What cannot be sent is dropped, but the last words of the other side are still to be read.
+void RemoteHost::flush() {
+  if (pipe_ && !out_.empty() && !out_.flush(pipe_.get())) out_ = OutBuffer();
 }
 
 void RemoteHost::credit() {
@@ -156,6 +165,11 @@ void RemoteHost::credit() {
 
 void RemoteHost::finish() {
   if (over() || state_ == State::kFinishing) return;
+  if (state_ < State::kReady) {
+    // Nothing has been started there.
+    state_ = State::kFinished;
+    return drop();
+  }
   state_ = State::kFinishing;
   send(encode(Type::kFinish));
 }
@@ -173,7 +187,7 @@ std::array<std::pair<int, unsigned>, 2> RemoteHost::waits() const {
 void RemoteHost::ready() {
   readErrors();
   readPipe();
-  if (pipe_ && !out_.empty() && !out_.flush(pipe_.get())) pipe_.reset();
+  flush();
   conclude();
 }
 
@@ -244,7 +258,7 @@ void RemoteHost::readPreamble(std::string_view bytes) {
     push();
   }
   if (lineAfter(kGreeting)) {
-    state_ = State::kReady;
+    state_ = State::kGreeted;
     const std::string rest = std::exchange(preamble_, {});
     return readFrames(rest);
   }
@@ -286,8 +300,9 @@ void RemoteHost::readFrames(std::string_view bytes) {
 void RemoteHost::handle(Frame frame) {
   switch (frame.type) {
     case Type::kHello:
-      if (Result<Hello> hello = decodeHello(frame.body); hello.ok()) {
+      if (Result<Hello> hello = decodeHello(frame.body); hello.ok() && state_ == State::kGreeted) {
         hello_ = std::move(*hello);
+        state_ = State::kReady;
         return listener_.hostReady(*this);
       }
       break;
@@ -350,6 +365,11 @@ void RemoteHost::conclude() {
     const SshFailure failure = explainSshFailure(plan_.ssh, common_.ssh, *end_, errorText_);
     return fail(oneLine(failure), mayPassByItself(failure.kind));
   }
+  if (state_ == State::kConnecting) {
+    return fail(
+        "its login shell ended without running the command: look at ~/.bashrc and ~/.profile "
+        "there");
+  }
   const std::string last = lastLine(errorText_);
   fail("the connection to its agent broke" + (last.empty() ? std::string() : " (" + last + ")"));
 }
@@ -364,14 +384,16 @@ void RemoteHost::tick(TimePoint now) {
                 " s: does the login shell there wait for something? try: ssh " + plan_.ssh.host +
                 " true");
   }
-  const bool up = state_ != State::kConnecting && state_ != State::kPushing;
+  // What it takes of our tree is a sign of life too.
+  if (state_ == State::kPushing && out_.bytes() != std::exchange(unsent_, out_.bytes())) {
+    heard_ = now;
+  }
   const auto patience = state_ == State::kPushing ? common_.startLimit : Duration(kSilence);
-  if (state_ != State::kConnecting && now - heard_ > patience &&
-      (state_ != State::kPushing || out_.empty())) {
+  if (state_ != State::kConnecting && now - heard_ > patience) {
     return fail("nothing has been heard from it for " +
                 std::to_string(std::chrono::duration_cast<seconds>(patience).count()) + " s");
   }
-  if (up && now >= nextBeat_) {
+  if (state_ >= State::kReady && now >= nextBeat_) {
     nextBeat_ = now + kBeatEvery;
     send(encode(Type::kBeat));
   }

@@ -62,6 +62,7 @@ class RemoteHost {
     kIdle,
     kConnecting,
     kPushing,
+    kGreeted,  // by its agent, which has not said yet what it is
     kReady,
     kStarted,
     kFinishing,
@@ -109,6 +110,7 @@ class RemoteHost {
   void push();
   void fail(const std::string& why, bool mayPass = false);
   void conclude();
+  void flush();
   std::string remoteScript() const;
 
   const std::size_t index_;
@@ -131,6 +133,7 @@ class RemoteHost {
   TimePoint heard_;
   TimePoint nextBeat_;
   TimePoint startBy_;
+  std::size_t unsent_ = 0;  // at the last tick
 };
 
 }  // namespace farandole::remote

@@ -75,6 +75,8 @@ void RemoteHosts::startAll(const JobPlan& plan) {
 }
 
 void RemoteHosts::finishAll() {
+  again_.clear();
+  signals_ = nullptr;
   for (const auto& host : hosts_) host->finish();
 }
 

@@ -1,0 +1,73 @@
+// Jobs of `farandole run` in a laboratory, started on h0.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "lab/lab.h"
+
+namespace farandole::test {
+
+inline Words jobWords(const Words& options, const Words& command) {
+  Words words{FARANDOLE_COMMAND, "run"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.push_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+inline Words shellWords(const Words& options, const std::string& script) {
+  return jobWords(options, {"sh", "-c", script});
+}
+
+inline Outcome runJob(const Lab& lab, const Words& options, const std::string& script,
+                      const Command::Options& how = {}) {
+  return lab.run("h0", shellWords(options, script), how);
+}
+
+inline std::unique_ptr<LabProcess> startJob(const Lab& lab, const Words& options,
+                                            const std::string& script,
+                                            const Command::Options& how = {}) {
+  return lab.start("h0", shellWords(options, script), how);
+}
+
+inline Command::Options withVariables(Words variables) {
+  Command::Options options;
+  options.env = std::move(variables);
+  return options;
+}
+
+// In an order that does not depend on which rank was faster.
+inline Words sortedLines(const std::string& text) {
+  Words lines = linesOf(text);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+// Nothing of a job is left on any of the hosts h0 … hN-1.
+inline void expectNothingLeft(const Lab& lab, int hosts,
+                              std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+  for (int i = 0; i < hosts; ++i) {
+    const std::string host = "h" + std::to_string(i);
+    EXPECT_THAT(lab.processesAfter(host, limit), testing::IsEmpty()) << "on " << host;
+  }
+}
+
+// One line that says what is wrong; code is not 0; it came in time; nothing is left.
+inline void expectRefused(const Lab& lab, int hosts, const Outcome& outcome,
+                          const std::string& part) {
+  EXPECT_FALSE(outcome.timedOut);
+  EXPECT_GT(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, testing::HasSubstr(part));
+  EXPECT_THAT(outcome.err, testing::StartsWith("farandole run: "));
+  EXPECT_EQ(countOf(outcome.err, "\n"), 1) << outcome.err;
+  expectNothingLeft(lab, hosts);
+}
+
+}  // namespace farandole::test
