@@ -1,14 +1,18 @@
 #include "launch/console.h"
 
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 namespace farandole {
 namespace {
+
+constexpr const char* kErase = "\r\033[K";
 
 bool sameFile(int a, int b) {
   struct stat first {};
@@ -22,6 +26,8 @@ bool sameFile(int a, int b) {
 Console::Console(UniqueFd event, bool shared)
     : event_(std::move(event)), out_(std::make_unique<OutputWriter>(event_.get())) {
   if (!shared) err_ = std::make_unique<OutputWriter>(event_.get());
+  const char* kind = std::getenv("TERM");
+  terminal_ = ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
 Result<Console> Console::open() {
@@ -35,7 +41,23 @@ OutputWriter& Console::writer(Stream stream) const {
 }
 
 void Console::write(Stream stream, std::string text) {
+  if (text.empty()) return;
+  // The line moves down: it is erased, and drawn again behind the text.
+  if (!status_.empty() && sharesTerminal(stream)) text = kErase + text + status_;
   writer(stream).push(stream, std::move(text));
+}
+
+void Console::setStatus(const std::string& text) {
+  if (!terminal_) return;
+  winsize size{};
+  std::string line = text;
+  // A line that wraps could not be erased.
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {
+    line.resize(std::min<std::size_t>(line.size(), size.ws_col - 1U));
+  }
+  if (line == status_) return;
+  status_ = std::move(line);
+  writer(Stream::kErr).push(Stream::kErr, kErase + status_);
 }
 
 void Console::message(std::string_view text) {

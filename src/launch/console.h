@@ -22,6 +22,9 @@ class Console {
   // "farandole: text", on stderr.
   void message(std::string_view text);
 
+  // A line that stays below everything else, on a terminal; "": none. Nothing happens elsewhere.
+  void setStatus(const std::string& text);
+
   // Readable when congested(), idle() or error() may have changed; acknowledge() resets it.
   int eventFd() const { return event_.get(); }
   void acknowledge();
@@ -34,10 +37,14 @@ class Console {
  private:
   Console(UniqueFd event, bool shared);
   OutputWriter& writer(Stream stream) const;
+  // Whether what is written there appears where the status line is.
+  bool sharesTerminal(Stream stream) const { return stream == Stream::kErr || !err_; }
 
   UniqueFd event_;  // outlives the writers, which signal it
   std::unique_ptr<OutputWriter> out_;
   std::unique_ptr<OutputWriter> err_;  // empty: shares out_
+  bool terminal_ = false;              // stderr is one that can erase a line
+  std::string status_;                 // as it is shown now
 };
 
 // Whether colours are welcome on that stream: a terminal that can, and no NO_COLOR.

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
+#include "launch/listening.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"
 
@@ -27,6 +29,7 @@ constexpr auto kKillPatience = seconds(10);
 // How long the other machines' agents may take to clear up before we let go of them.
 constexpr auto kFarewell = seconds(12);
 constexpr int kMostLastLines = 20;
+constexpr auto kStatusAfter = seconds(2);
 
 }  // namespace
 
@@ -231,10 +234,31 @@ void JobRunner::step(Duration limit) {
     if (stdin_) stdin_->retry();
     stdinForward_.retry();
     checkInit();
+    // A job's store is there as long as its process group: no need to look when nobody starts.
+    if (!storeSeen_ && rankZeroIsLocal() && plan_.size() > 1) {
+      storeSeen_ = isListening(plan_.masterPort);
+    }
     // Often while ranks start, seldom when they train.
     nextCheck_ = now + (now - start_ < seconds(10) ? milliseconds(250) : milliseconds(1000));
   }
   if (ending_ && now >= killAt_ && runningRanks() > 0) killRanks();
+  showStatus();
+}
+
+// On a terminal, once a job is long enough for somebody to wonder.
+void JobRunner::showStatus() {
+  const auto elapsed = std::chrono::duration_cast<seconds>(Clock::now() - start_);
+  if (settings_.quiet || elapsed < kStatusAfter || flushing_) return console_->setStatus({});
+  char time[32];
+  std::snprintf(time, sizeof(time), "%ld:%02ld", static_cast<long>(elapsed.count() / 60),
+                static_cast<long>(elapsed.count() % 60));
+  const std::string hosts =
+      plan_.hosts.size() > 1 ? " on " + std::to_string(plan_.hosts.size()) + " hosts" : "";
+  std::string what = std::to_string(runningRanks()) + " of " + std::to_string(plan_.size()) +
+                     " ranks" + hosts + " running";
+  if (starting_) what = "connecting to " + std::to_string(plan_.hosts.size()) + " hosts";
+  if (ending_) what = "ending, " + std::to_string(runningRanks()) + " ranks left";
+  console_->setStatus(std::string("farandole: ") + what + ", " + time);
 }
 
 void JobRunner::flushTexts() {
@@ -424,17 +448,19 @@ int JobRunner::conclude() {
                                                 cause_.exitCode(), wantsColour(Stream::kErr)));
     return cause_.exitCode();
   }
-  if (plan_.size() > 1 && !anyInitialised(agent_->reports())) {
-    const std::string fact = "none of the " + std::to_string(plan_.size()) +
-                             " ranks initialised Farandole, so they may not have worked together";
+  if (plan_.size() > 1 && !storeSeen_ && !anyInitialised(agent_->reports())) {
+    const std::string fact =
+        "none of the " + std::to_string(plan_.size()) +
+        " ranks initialised Farandole or torch.distributed, so they may not have worked together";
     if (settings_.requireInit) {
       console_->message(fact + " (--require-init)");
       return 1;
     }
     if (!settings_.quiet) {
-      console_->message("warning: " + fact +
-                        " (torch.distributed and MPI are not seen from here; --quiet hides this, "
-                        "--require-init makes it an error)");
+      console_->message(
+          "warning: " + fact +
+          " (MPI is not seen from here; --quiet hides this, --require-init makes it an "
+          "error)");
     }
   }
   return 0;
@@ -442,6 +468,8 @@ int JobRunner::conclude() {
 
 // No deadline but the user: a pager may hold our output for as long as it is being read.
 void JobRunner::flushConsole() {
+  flushing_ = true;
+  console_->setStatus({});
   while (!console_->idle() && !giveUpOutput_) step(kLongestStep);
 }
 

@@ -80,6 +80,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void interrupt(int signal);
   void checkConsole();
   void checkInit();
+  void showStatus();
   void forwardStdin();
   void passMail();
 
@@ -116,6 +117,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void hostFinished(remote::RemoteHost& host, const std::string& leftovers) override;
   void hostReplied(remote::RemoteHost&, std::uint64_t, const std::string&) override {}
   void inputTaken(std::size_t bytes) override { stdinForward_.taken(bytes); }
+  void storeOpened() override { storeSeen_ = true; }
   void hostRemarked(remote::RemoteHost& host, const std::string& text) override;
 
   JobPlan plan_;
@@ -139,6 +141,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   TimePoint killAt_ = TimePoint::max();
   bool ending_ = false;
   bool starting_ = true;
+  bool storeSeen_ = false;  // a script has opened MASTER_PORT: torch.distributed
 
   // Why the job ended, in order of precedence.
   std::optional<int> interruptedBy_;
@@ -150,6 +153,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   Duration runtimeAtCause_{};
   bool outputErrorTold_ = false;
   bool giveUpOutput_ = false;
+  bool flushing_ = false;  // all that remains is that somebody reads our output
 };
 
 }  // namespace farandole

@@ -114,6 +114,9 @@ Variables rankVariables(const JobPlan& plan, const RankPlan& rankPlan) {
       variables.emplace_back("TF_NUM_INTEROP_THREADS", "2");
     }
   }
+  if (!plan.interfaces.empty()) {
+    variables.emplace_back("FARANDOLE_NETWORK_INTERFACES", plan.interfaces);
+  }
   variables.insert(variables.end(), plan.settings.begin(), plan.settings.end());
   return variables;
 }

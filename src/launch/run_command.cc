@@ -123,7 +123,8 @@ void RunCommand::addOptions() {
   option("--stall-warning", options_.stallWarning,
          "Warn after S seconds about operations that some ranks have not submitted", "S");
   option("--stall-shutdown", options_.stallShutdown, "End the job after S seconds of that", "S");
-  run_->add_flag("--require-init", options_.requireInit, "Fail if no rank initialised Farandole");
+  run_->add_flag("--require-init", options_.requireInit,
+                 "Fail if no rank initialised Farandole or torch.distributed");
   run_->add_flag("--dry-run", options_.dryRun, "Show what would be started, and start nothing");
   option("--config-file", configFile_, "Options from a YAML file: num-proc: 4", "FILE");
 }

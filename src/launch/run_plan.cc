@@ -180,9 +180,6 @@ Status placeOnHosts(const RunOptions& options, const ChosenHosts& chosen, std::o
     const int hosts = static_cast<int>(specs.size());
     spec.slots = *perHost > 0 ? *perHost : noneGiven && np ? (*np + hosts - 1) / hosts : 1;
   }
-  if (options.mapBy != "slot" && options.mapBy != "node") {
-    return Status::invalid("--map-by takes slot or node, not '" + options.mapBy + "'");
-  }
   const MapBy mapBy = options.mapBy == "node" ? MapBy::kNode : MapBy::kSlot;
   plan.hosts = hostPlans(specs);
   std::vector<HostSpec> merged;
@@ -251,6 +248,9 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
 }
 
 Status planSettings(const RunOptions& options, RunPlan& run) {
+  if (options.mapBy != "slot" && options.mapBy != "node") {
+    return Status::invalid("--map-by takes slot or node, not '" + options.mapBy + "'");
+  }
   auto grace = parseSeconds("--grace", options.grace);
   if (!grace.ok()) return grace.status();
   auto restarts = parseNumber("--max-restarts", options.maxRestarts, 0, 1000000, 0);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launch/cpus.h"
+#include "launch/listening.h"
 #include "launch/remote/tree.h"
 
 namespace farandole::remote {
@@ -22,6 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kBeatEvery = seconds(1);
+constexpr auto kLookEvery = milliseconds(250);  // while a script may still open MASTER_PORT
 constexpr auto kSilence = seconds(8);
 constexpr auto kGoodbye = seconds(5);  // for the last frames to leave
 
@@ -81,7 +83,7 @@ int Agent::run() {
     std::fprintf(stderr, "farandole agent: %s\n", prepared.message().c_str());
     return 1;
   }
-  while (!finish_ && !broken_) step(kBeatEvery);
+  while (!finish_ && !broken_) step(storeMayOpen_ ? Duration(kLookEvery) : Duration(kBeatEvery));
   leave(finish_);
   return broken_ ? 1 : 0;
 }
@@ -204,6 +206,7 @@ Status Agent::startJob(JobPlan plan) {
   std::vector<std::pair<int, int>> pids;
   for (const RankProcess& rank : ranks_.all()) pids.emplace_back(rank.rank(), rank.pid());
   send(encodePids(pids));
+  storeMayOpen_ = plan_.size() > 1 && plan_.ranks.front().rank == 0;
   return {};
 }
 
@@ -259,6 +262,10 @@ void Agent::checkTime() {
   if (now >= nextBeat_) {
     send(encode(Type::kBeat));
     nextBeat_ = now + kBeatEvery;
+  }
+  if (storeMayOpen_ && isListening(plan_.masterPort)) {
+    storeMayOpen_ = false;
+    send(encode(Type::kNoticed));
   }
   if (!held_ && now - heard_ > kSilence) {
     std::fprintf(stderr, "farandole agent: nothing heard from the launcher for 8 s\n");

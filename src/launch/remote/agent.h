@@ -72,7 +72,8 @@ class Agent : private LocalRanks::Listener {
 
   TimePoint heard_ = Clock::now();
   TimePoint nextBeat_ = Clock::now();
-  bool held_ = false;  // the launcher has been stopped and said so
+  bool storeMayOpen_ = false;  // rank 0 is here and nobody listens on MASTER_PORT yet
+  bool held_ = false;          // the launcher has been stopped and said so
   bool finish_ = false;
   bool broken_ = false;  // the pipe
 };

@@ -100,6 +100,7 @@ class Conversation : private RemoteHost::Listener {
   void rankSaid(int, std::string) override {}
   void hostFinished(RemoteHost&, const std::string&) override {}
   void inputTaken(std::size_t) override {}
+  void storeOpened() override {}
   void hostRemarked(RemoteHost&, const std::string&) override {}
 
   Connecting connecting_;

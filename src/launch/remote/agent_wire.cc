@@ -79,6 +79,7 @@ std::optional<std::size_t> maxBody(std::uint16_t type) {
     case Type::kCredit:
     case Type::kHold:
     case Type::kTaken: return 4;
+    case Type::kNoticed:
     case Type::kFinish:
     case Type::kBeat: return 0;
   }

@@ -52,6 +52,7 @@ enum class Type : std::uint16_t {
   kTaken,       // u32: so many bytes of input have been taken
   kGone,        // text: what the ranks had left behind; the agent ends now
   kReply,       // JSON
+  kNoticed,     // somebody has opened MASTER_PORT: torch.distributed is at work
   // both ways
   kBeat = 128,
 };

@@ -339,6 +339,7 @@ void RemoteHost::handle(Frame frame) {
       state_ = State::kFinished;
       return listener_.hostFinished(*this, frame.body);
     case Type::kReply: return listener_.hostReplied(*this, frame.id, frame.body);
+    case Type::kNoticed: return listener_.storeOpened();
     case Type::kBeat: return;
     default: break;
   }

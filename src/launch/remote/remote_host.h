@@ -56,6 +56,7 @@ class RemoteHost {
     virtual void hostFinished(RemoteHost& host, const std::string& leftovers) = 0;
     virtual void hostReplied(RemoteHost& host, std::uint64_t id, const std::string& json) = 0;
     virtual void inputTaken(std::size_t bytes) = 0;
+    virtual void storeOpened() = 0;                                            // on MASTER_PORT
     virtual void hostRemarked(RemoteHost& host, const std::string& text) = 0;  // for --verbose
   };
   enum class State {

@@ -31,7 +31,7 @@ TEST(LaunchUsage, MistakesAreExplainedInOneLine) {
       {{"run", "--num-procs", "2", "true"}, 2, "no option --num-procs; did you mean --num-proc?"},
       {{"run", "--verbos", "true"}, 2, "did you mean --verbose?"},
       {{"run", "-z", "true"}, 2, "no option -z; farandole run --help lists the options"},
-      {{"run", "-H", "-a:2", "true"}, 2, "may not begin with '-'"},
+      {{"run", "-H", "-a:2", "true"}, 2, "begins with '-'"},
       {{"run", "-np", "3", "-H", "localhost:2", "true"}, 2, "2 slots"},
       {{"run", "-H", "a", "--hostfile", "f", "true"}, 2, "exclude each other"},
       {{"run", "--map-by", "core", "true"}, 2, "--map-by takes slot or node"},
