@@ -195,6 +195,7 @@ TEST_F(Compat, TorchrunStartsAgain) {
   EXPECT_EQ(once.code, 0) << once.err;
   EXPECT_EQ(countOf(once.out, "try 1\n"), 2) << once.out;
   EXPECT_THAT(once.err, HasSubstr("starting the job again (1 of 1)"));
+  EXPECT_THAT(once.err, Not(HasSubstr("left behind")));
   const Outcome never = run("torchrun", {"--nproc_per_node=2", "again.py"});
   EXPECT_EQ(never.code, 3);
   EXPECT_THAT(never.out, Not(HasSubstr("try 1\n")));
@@ -224,7 +225,7 @@ TEST_F(Compat, RefusalsAreOneLine) {
   } kCases[] = {
       {"horovodrun", {"-np", "2", "--jsrun", "true"}, "ssh, not jsrun"},
       {"horovodrun", {"-np", "2", "--num-prc", "3", "true"}, "--num-proc"},
-      {"horovodrun", {"-np", "2", "--min-np", "1", "true"}, "shrink"},
+      {"horovodrun", {"-np", "2", "--min-np", "1", "true"}, "cannot change during a job"},
       {"horovodrun", {"-np", "2"}, "what shall be run"},
       {"horovodrun", {"-np", "two", "true"}, "two"},
       {"ipexrun", {"--nnodes=0.5", "script.py"}, "--nnodes"},
