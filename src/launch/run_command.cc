@@ -65,6 +65,8 @@ void RunCommand::addHostOptions() {
   option("--host-discovery-script", options_.discoveryScript,
          "The same from a program's output: lines 'host' or 'host:slots'", "FILE");
   option("--slots-per-host", options_.slotsPerHost, "Slots of hosts that are given without", "N");
+  option("--ranks-per-host", options_.ranksPerHost,
+         "Ranks on each host, whatever slots it is given with", "N");
   option("-p,--ssh-port", options_.sshPort, "Port of the hosts' sshd", "PORT");
   option("-i,--ssh-identity-file", options_.identityFile, "Key for ssh", "FILE");
   run_->add_flag("--accept-new-host-keys", options_.acceptNewHostKeys,

@@ -12,7 +12,8 @@ struct RunOptions {
   std::string hosts;
   std::string hostFile;
   std::string discoveryScript;
-  std::string slotsPerHost;
+  std::string slotsPerHost;  // of hosts that are given without
+  std::string ranksPerHost;  // of all hosts, whatever their slots
   std::string sshPort;
   std::string identityFile;
   bool acceptNewHostKeys = false;

@@ -152,7 +152,7 @@ std::string interfaceHint(const RunOptions& options) {
 }
 
 // Two names of this machine are one host with the slots of both.
-std::vector<HostPlan> hostPlans(const std::vector<HostSpec>& specs) {
+std::vector<HostPlan> hostPlans(const std::vector<HostSpec>& specs, int ranksPerHost) {
   std::vector<HostPlan> hosts;
   for (const HostSpec& spec : specs) {
     HostPlan host{spec.name, isThisMachine(spec), {spec.name, spec.user, spec.port}, spec.slots};
@@ -164,6 +164,9 @@ std::vector<HostPlan> hostPlans(const std::vector<HostSpec>& specs) {
       hosts.push_back(std::move(host));
     }
   }
+  if (ranksPerHost > 0) {
+    for (HostPlan& host : hosts) host.slots = ranksPerHost;
+  }
   return hosts;
 }
 
@@ -172,6 +175,8 @@ Status placeOnHosts(const RunOptions& options, const ChosenHosts& chosen, std::o
   std::vector<HostSpec> specs = chosen.hosts;
   auto perHost = parseNumber("--slots-per-host", options.slotsPerHost, 1, kMostSlots, 0);
   if (!perHost.ok()) return perHost.status();
+  auto exactly = parseNumber("--ranks-per-host", options.ranksPerHost, 1, kMostSlots, 0);
+  if (!exactly.ok()) return exactly.status();
   const bool noneGiven =
       std::all_of(specs.begin(), specs.end(), [](const HostSpec& host) { return host.slots == 0; });
   for (HostSpec& spec : specs) {
@@ -181,7 +186,7 @@ Status placeOnHosts(const RunOptions& options, const ChosenHosts& chosen, std::o
     spec.slots = *perHost > 0 ? *perHost : noneGiven && np ? (*np + hosts - 1) / hosts : 1;
   }
   const MapBy mapBy = options.mapBy == "node" ? MapBy::kNode : MapBy::kSlot;
-  plan.hosts = hostPlans(specs);
+  plan.hosts = hostPlans(specs, *exactly);
   std::vector<HostSpec> merged;
   for (const HostPlan& host : plan.hosts) merged.push_back({host.name, "", 0, host.slots});
   auto placed = placeRanks(merged, np, mapBy);
@@ -193,6 +198,18 @@ Status placeOnHosts(const RunOptions& options, const ChosenHosts& chosen, std::o
                           plan.hosts[host].name, host});
   }
   return {};
+}
+
+// How many there are without a list of hosts.
+Result<int> ranksAlone(const RunOptions& options, std::optional<int> np) {
+  auto exactly = parseNumber("--ranks-per-host", options.ranksPerHost, 1, kMostRanksTyped, 0);
+  if (!exactly.ok()) return exactly.status();
+  if (*exactly == 0) return np.value_or(1);
+  if (np.value_or(0) <= *exactly) return np.value_or(*exactly);
+  return Status::invalid("-np " + std::to_string(*np) + " with --ranks-per-host " +
+                         options.ranksPerHost +
+                         " needs more than this machine: name hosts with -H, or leave "
+                         "--ranks-per-host out");
 }
 
 Status planCpus(const RunOptions& options, JobPlan& plan) {
@@ -320,7 +337,9 @@ Result<RunPlan> planRun(const RunOptions& options) {
   if (!chosen.ok()) return chosen.status();
   run.hostsFrom = chosen->from;
   if (chosen->hosts.empty()) {
-    const JobPlan alone = planLocalJob(np->value_or(1), options.command);
+    auto ranks = ranksAlone(options, *np);
+    if (!ranks.ok()) return ranks.status();
+    const JobPlan alone = planLocalJob(*ranks, options.command);
     run.job.hosts = alone.hosts;
     run.job.ranks = alone.ranks;
     run.job.total = alone.total;

@@ -97,7 +97,7 @@ Status distributed(const Given& given, int machines, const Surroundings& here, R
   run.set("-np", std::to_string(request.ranks * machines));
   if (machines > 1) {
     run.set("--hostfile", given.value("--hostfile").value_or("hostfile"));
-    run.set("--slots-per-host", std::to_string(request.ranks));
+    run.set("--ranks-per-host", std::to_string(request.ranks));
   } else if (given.has("--hostfile")) {
     run.note("--hostfile: not read, as --nnodes is 1");
   }

@@ -52,7 +52,7 @@ constexpr Flag kFlags[] = {
     {"--distributed", kNothing, Becomes::kSpecial, "as `--nnodes 1`, if that is not given"},
     {"--nnodes", kValue, Becomes::kSpecial, "`-np`, times --nprocs-per-node"},
     {"--nprocs-per-node --nproc-per-node", kValue, Becomes::kSpecial,
-     "`-np`, times --nnodes; `--slots-per-host`"},
+     "`-np`, times --nnodes; `--ranks-per-host`"},
     {"--hostfile", kValue, Becomes::kSpecial, "`--hostfile`, if there are several machines"},
     {"--ccl-worker-count", kValue, Becomes::kSpecial,
      "so many cores of each rank are kept for communication (4 if there is room); "

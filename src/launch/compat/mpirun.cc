@@ -14,7 +14,7 @@ constexpr struct {
   const char* option;
   const char* value;
 } kFixed[] = {
-    {"--pernode", "--slots-per-host", "1"},  {"--bynode", "--map-by", "node"},
+    {"--pernode", "--ranks-per-host", "1"},  {"--bynode", "--map-by", "node"},
     {"--byslot", "--map-by", "slot"},        {"--bind-to-none", "--bind-to", "none"},
     {"--bind-to-core", "--bind-to", "core"}, {"--bind-to-socket", "--bind-to", "numa"},
 };
@@ -102,14 +102,16 @@ Status addEnvironment(const Surroundings& here, RunWords& run) {
       break;
     }
   }
-  if (!run.has("--slots-per-host")) {
-    for (const char* name :
-         {"OMPI_MCA_orte_set_default_slots", "PRTE_MCA_prte_set_default_slots", "I_MPI_PERHOST"}) {
-      const std::string slots = here.env(name);
-      if (slots.empty() || slots.find_first_not_of("0123456789") != std::string::npos) continue;
-      run.set("--slots-per-host", slots);
-      break;
-    }
+  constexpr struct {
+    const char* variable;
+    const char* option;
+  } kNumbers[] = {{"OMPI_MCA_orte_set_default_slots", "--slots-per-host"},
+                  {"PRTE_MCA_prte_set_default_slots", "--slots-per-host"},
+                  {"I_MPI_PERHOST", "--ranks-per-host"}};
+  for (const auto& [variable, option] : kNumbers) {
+    const std::string number = here.env(variable);
+    if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (!run.has(option)) run.set(option, number);
   }
   if (!run.has("--ssh-port")) {
     for (const char* name : {"OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"}) {
@@ -157,7 +159,8 @@ Result<Translation> translateMpirun(const std::vector<std::string>& words,
     run.note("the hosts of -H are used, not those of the hostfile");
   }
   // mpirun alone fills this machine; with hosts the launcher fills theirs.
-  if (!run.has("-np") && !run.has("--hosts") && !run.has("--hostfile")) {
+  if (!run.has("-np") && !run.has("--hosts") && !run.has("--hostfile") &&
+      !run.has("--ranks-per-host")) {
     run.set("-np", std::to_string(std::max(here.topology().cores(), 1)));
   }
   // mpirun shows lines as they are unless it is asked to mark them.

@@ -45,7 +45,7 @@ Status ranksPerResource(const std::string& value, RunWords& run) {
   if (resource != "node") {
     return Status::invalid("--map-by " + value + ": ranks are counted per host: type ppr:N:node");
   }
-  run.set("--slots-per-host", std::to_string(*ranks));
+  run.set("--ranks-per-host", std::to_string(*ranks));
   return modifiers("--map-by", rest, run);
 }
 

@@ -20,8 +20,8 @@ constexpr Flag kFlags[] = {
     {"--hostfile --machinefile -machine -f --default-hostfile", kValue, Becomes::kOption,
      "--hostfile"},
     {"--host -H -hosts", kValue, Becomes::kSpecial, "`--hosts`, all occurrences together"},
-    {"--npernode -N -ppn -perhost -grr", kValue, Becomes::kOption, "--slots-per-host"},
-    {"--pernode", kNothing, Becomes::kSpecial, "`--slots-per-host 1`"},
+    {"--npernode -N -ppn -perhost -grr", kValue, Becomes::kOption, "--ranks-per-host"},
+    {"--pernode", kNothing, Becomes::kSpecial, "`--ranks-per-host 1`"},
     {"--ppr", kValue, Becomes::kSpecial, "as `--map-by ppr:`"},
     {"--npersocket", kValue, Becomes::kRefusal, kOneList},
     {"--nolocal --skip-launch-node", kNothing, Becomes::kRefusal,
@@ -34,7 +34,7 @@ constexpr Flag kFlags[] = {
     // Placement and binding.
     {"--map-by", kValue, Becomes::kSpecial,
      "`--map-by`; slot, core, socket and numa fill a host before the next; ppr:N:node becomes "
-     "`--slots-per-host N`"},
+     "`--ranks-per-host N`"},
     {"--rank-by", kValue, Becomes::kNote, "ranks are numbered host by host, as --map-by says"},
     {"--bind-to", kValue, Becomes::kSpecial, "`--bind-to`; socket and caches become numa"},
     {"--bynode -rr", kNothing, Becomes::kSpecial, "`--map-by node`"},

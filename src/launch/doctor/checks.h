@@ -20,6 +20,7 @@ struct HostFacts {
   double arrived = 0;        // our Unix time when they came
   std::string sshHost = "";  // where ssh_config leads, if elsewhere
   int port = 0;              // of ssh; 0: not said
+  bool unreached = false;    // another host could not connect to it
 };
 
 struct CheckInput {

@@ -39,14 +39,14 @@ void checkLimits(const HostFacts& host, int ranks, Findings& findings) {
 
 Findings checkContainers(const CheckInput& input) {
   Findings findings;
-  const bool many = input.hosts.size() > 1;
   for (std::size_t i = 0; i < input.hosts.size(); ++i) {
     const HostFacts& host = input.hosts[i];
     if (host.facts.is_null()) continue;
     const std::size_t before = findings.size();
     const std::string kind = factText(host.facts, "/container/kind");
     const bool own = factText(host.facts, "/container/network") == "own";
-    if (many && own && kind != "kubernetes" && kind != "none") {
+    // Many such networks join the hosts well: only one that does not is worth a complaint.
+    if (host.unreached && own && kind != "kubernetes" && kind != "none") {
       findings.push_back(
           {Severity::kWarning, "container", host.name,
            host.name + " is a container with a network of its own: only published ports reach it",

@@ -133,8 +133,13 @@ Diagnosis diagnose(const DoctorSettings& given) {
                                {"slots", visit.facts.slots},
                                {"facts", visit.facts.facts}});
   }
+  Findings links = checkLinks(linkEnds(visits), settings.ports, deadline, diagnosis.links);
+  for (const json& link : diagnosis.links) {
+    if (factFlag(link, "/ok")) continue;
+    for (HostFacts& host : input.hosts) host.unreached |= host.name == factText(link, "/to");
+  }
   take(diagnosis.findings, checkAll(input));
-  take(diagnosis.findings, checkLinks(linkEnds(visits), settings.ports, deadline, diagnosis.links));
+  take(diagnosis.findings, std::move(links));
   diagnosis.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return diagnosis;
 }

@@ -88,7 +88,8 @@ int InitCommand::verify(const std::string& folder, const std::string& hosts) con
   // For the ssh that doctor starts: names, keys and known hosts of this set-up.
   ::setenv("FARANDOLE_SSH_CONFIG", (folder + "/ssh_launcher/config").c_str(), 1);
   const std::string program = ownProgram();
-  ::execl(program.c_str(), "farandole", "doctor", "-H", hosts.c_str(), nullptr);
+  // The folder we are in is not that of the workers' containers: ask for one that is everywhere.
+  ::execl(program.c_str(), "farandole", "doctor", "-H", hosts.c_str(), "--wdir", "/tmp", nullptr);
   return complain(Status::fromErrno("cannot start " + program + " doctor", errno));
 }
 

@@ -46,7 +46,8 @@ Command::Command(const std::vector<std::string>& words, const Options& options)
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!leaks(*entry)) environment.emplace_back(*entry);
   }
-  std::vector<char*> argv{const_cast<char*>(FARANDOLE_COMMAND)};
+  const std::string program = options.program.empty() ? FARANDOLE_COMMAND : options.program;
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   std::vector<char*> envp;

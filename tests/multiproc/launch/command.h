@@ -27,6 +27,7 @@ class Command {
     std::string input;             // stdin; a pipe that is closed after it
     bool terminal = false;         // stdin, stdout and stderr are a terminal (all read as out)
     std::string folder;            // to run in
+    std::string program;           // another one than `farandole`
     std::vector<std::string> env;  // additional NAME=value
     std::chrono::milliseconds patience = std::chrono::seconds(40);  // then it is killed
   };

@@ -18,7 +18,7 @@ std::string run(const std::string& line, const FakeMachine& machine = {}) {
 TEST(Ipexrun, LineOfTheWorkflow) {
   EXPECT_EQ(run("--distributed --nproc_per_node=2 --nnodes=2 --hostfile hostfile pytorch_mnist.py "
                 "--no-cuda --save-model"),
-            "-np 4 --hostfile hostfile --slots-per-host 2 --bind-to numa -- python3 -u "
+            "-np 4 --hostfile hostfile --ranks-per-host 2 --bind-to numa -- python3 -u "
             "pytorch_mnist.py --no-cuda --save-model");
   EXPECT_EQ(notesOf(translateIpexrun,
                     "--distributed --nproc_per_node=2 --nnodes=2 --hostfile "

@@ -37,14 +37,14 @@ TEST(Mpirun, FlagsBecomeOptions) {
       {"-c 2 -H a:2,b", "-np 2 --hosts a:2,b --no-prefix"},
       {"-np 2 -host a,b", "-np 2 --hosts a,b --no-prefix"},
       {"-np 2 -H a -H b:2", "-np 2 --hosts a,b:2 --no-prefix"},
-      {"-np 2 --ppr 1:node", "-np 2 --slots-per-host 1 --no-prefix"},
+      {"-np 2 --ppr 1:node", "-np 2 --ranks-per-host 1 --no-prefix"},
       {"-np 2 -machinefile f", "-np 2 --hostfile f --no-prefix"},
       {"-np 2 -x A -x B=c", "-np 2 -x A -x B=c --no-prefix"},
       {"-np 2 -wdir /tmp", "-np 2 --wdir /tmp --no-prefix"},
-      {"-np 4 -npernode 2", "-np 4 --slots-per-host 2 --no-prefix"},
-      {"-np 4 -N 2", "-np 4 --slots-per-host 2 --no-prefix"},
-      {"-np 4 --pernode", "-np 4 --slots-per-host 1 --no-prefix"},
-      {"-np 4 --map-by ppr:2:node:pe=3", "-np 4 --slots-per-host 2 --threads 3 --no-prefix"},
+      {"-np 4 -npernode 2", "-np 4 --ranks-per-host 2 --no-prefix"},
+      {"-np 4 -N 2", "-np 4 --ranks-per-host 2 --no-prefix"},
+      {"-np 4 --pernode", "-np 4 --ranks-per-host 1 --no-prefix"},
+      {"-np 4 --map-by ppr:2:node:pe=3", "-np 4 --ranks-per-host 2 --threads 3 --no-prefix"},
       {"-np 4 --map-by socket:PE=4 --bind-to L3cache",
        "-np 4 --map-by slot --threads 4 --bind-to numa --no-prefix"},
       {"-np 4 --map-by node --bind-to core", "-np 4 --map-by node --bind-to core --no-prefix"},
@@ -59,8 +59,8 @@ TEST(Mpirun, FlagsBecomeOptions) {
        "-np 4 --ssh-port 12345 --network-interfaces eth0 --no-prefix"},
       {"-np 4 --do-not-launch", "-np 4 --dry-run --no-prefix"},
       // Hydra.
-      {"-n 4 -ppn 2 -f hosts", "-np 4 --slots-per-host 2 --hostfile hosts --no-prefix"},
-      {"-n 4 -hosts a,b -perhost 2", "-np 4 --slots-per-host 2 --hosts a,b --no-prefix"},
+      {"-n 4 -ppn 2 -f hosts", "-np 4 --ranks-per-host 2 --hostfile hosts --no-prefix"},
+      {"-n 4 -hosts a,b -perhost 2", "-np 4 --ranks-per-host 2 --hosts a,b --no-prefix"},
       {"-n 4 -genv A b -env C=d -genvlist E,F", "-np 4 -x E -x F --no-prefix --env A=b --env C=d"},
       {"-n 4 -iface eth1 -launcher ssh", "-np 4 --network-interfaces eth1 --no-prefix"},
       {"-l -n 4", "-np 4"},
@@ -95,6 +95,7 @@ TEST(Mpirun, RefusesWithAReason) {
 TEST(Mpirun, WithoutANumberThisMachineIsFilled) {
   EXPECT_EQ(run("cmd"), "-np 56 --no-prefix -- cmd");
   EXPECT_EQ(run("-H a:2 cmd"), "--hosts a:2 --no-prefix -- cmd");
+  EXPECT_EQ(run("-ppn 3 cmd"), "--ranks-per-host 3 --no-prefix -- cmd");
 }
 
 // What an MPIJob's launcher pod finds in its environment.
@@ -109,6 +110,11 @@ TEST(Mpirun, EnvironmentOfAnOperator) {
             "-np 4 --hosts a,b --slots-per-host 2 --no-prefix -- cmd");
   pod.variables = {{"I_MPI_HYDRA_HOST_FILE", "/etc/mpi/hostfile"}, {"I_MPI_PERHOST", "all"}};
   EXPECT_EQ(run("-np 4 cmd", pod), "-np 4 --hostfile /etc/mpi/hostfile --no-prefix -- cmd");
+  pod.variables["I_MPI_PERHOST"] = "2";
+  EXPECT_EQ(run("-np 4 cmd", pod),
+            "-np 4 --hostfile /etc/mpi/hostfile --ranks-per-host 2 --no-prefix -- cmd");
+  EXPECT_EQ(run("-np 4 -ppn 1 cmd", pod),
+            "-np 4 --ranks-per-host 1 --hostfile /etc/mpi/hostfile --no-prefix -- cmd");
 }
 
 TEST(Mpirun, UnknownParametersAreNotes) {

@@ -1,10 +1,13 @@
 // Whatever is typed, translators answer: words for farandole run, or one line that is an error.
 #include <gtest/gtest.h>
 
+#include <CLI/App.hpp>
+#include <algorithm>
 #include <random>
 
 #include "fake_machine.h"
 #include "launch/compat/compat.h"
+#include "launch/run_command.h"
 
 namespace farandole {
 namespace {
@@ -23,51 +26,15 @@ TEST(CompatNames, AreFoundByTheLastPartOfThePath) {
   EXPECT_EQ(words, (std::vector<std::string>{"run", "-np", "2", "--quiet", "--", "cmd"}));
 }
 
-// The options of farandole run that translations use.
-const std::set<std::string> kWithValue = {"-np",
-                                          "-x",
-                                          "--env",
-                                          "--hosts",
-                                          "--hostfile",
-                                          "--cpus",
-                                          "--threads",
-                                          "--slots-per-host",
-                                          "--ssh-port",
-                                          "--wdir",
-                                          "--ranks",
-                                          "--ssh-identity-file",
-                                          "--map-by",
-                                          "--bind-to",
-                                          "--grace",
-                                          "--network-interfaces",
-                                          "--timeline",
-                                          "--max-restarts",
-                                          "--start-timeout",
-                                          "--output-filename",
-                                          "--stall-warning",
-                                          "--master-addr",
-                                          "--master-port",
-                                          "--stall-shutdown",
-                                          "--host-discovery-script"};
-const std::set<std::string> kWithoutValue = {"--verbose",
-                                             "--quiet",
-                                             "--no-prefix",
-                                             "--tag-output",
-                                             "--dry-run",
-                                             "--timestamp-output",
-                                             "--display-map",
-                                             "--display-map-ompi",
-                                             "--accept-new-host-keys"};
-
-// Options with their values, then "--" and a command: nothing else.
-void expectWordsOfRun(const std::vector<std::string>& words) {
-  std::size_t at = 0;
-  while (at < words.size() && words[at] != "--") {
-    const bool takesValue = kWithValue.contains(words[at]);
-    ASSERT_TRUE(takesValue || kWithoutValue.contains(words[at])) << words[at];
-    at += takesValue ? 2 : 1;
-  }
-  EXPECT_LT(at + 1, words.size());
+// What is translated is understood: all options exist, have their values, and a command follows.
+void expectWordsOfRun(const std::vector<std::string>& words, CLI::App& app, RunCommand& run) {
+  auto options = run.takeCommand(words);
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  std::vector<std::string> reversed(options->rbegin(), options->rend());
+  reversed.emplace_back("run");
+  EXPECT_NO_THROW(app.parse(std::move(reversed))) << joinWords(words);
+  const auto end = std::find(words.begin(), words.end(), "--");
+  EXPECT_LT(end - words.begin() + 1, static_cast<std::ptrdiff_t>(words.size()));
 }
 
 class RandomWords : public testing::TestWithParam<const char*> {};
@@ -111,6 +78,8 @@ TEST_P(RandomWords, AreAnswered) {
       vocabulary.push_back(spelling + "=1");
     }
   }
+  CLI::App app;
+  RunCommand run(app);
   FakeMachine machine;
   machine.topology = Topology::uniform(2, 3, 2);
   std::mt19937 random(20260101);  // NOLINT: the same words every time
@@ -123,7 +92,7 @@ TEST_P(RandomWords, AreAnswered) {
       EXPECT_EQ(answer.status().message().find('\n'), std::string::npos);
     } else if (answer.value().text.empty()) {
       SCOPED_TRACE(joinWords(words));
-      expectWordsOfRun(answer.value().words);
+      expectWordsOfRun(answer.value().words, app, run);
     }
   }
 }
