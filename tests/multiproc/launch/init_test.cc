@@ -56,5 +56,18 @@ TEST(LaunchInit, RankWithAnotherSizeEndsTheJob) {
                                      "started 2"));
 }
 
+// What torch.distributed does on rank 0 with env://: it opens MASTER_PORT.
+TEST(LaunchInit, AStoreOnMasterPortCountsAsInitialised) {
+  const Outcome outcome =
+      runCommand({"run", "-np", "2", "--require-init", "python3", "-c",
+                  "import os, socket, time\n"
+                  "s = socket.socket()\n"
+                  "if os.environ['RANK'] == '0':\n"
+                  "    s.bind(('', int(os.environ['MASTER_PORT']))); s.listen()\n"
+                  "time.sleep(1.2)\n"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+}
+
 }  // namespace
 }  // namespace farandole::test

@@ -171,5 +171,31 @@ TEST(RankOutput, LastLinesAreBoundedAndInOrder) {
   EXPECT_THAT(linesOf(output.lastLines(0)), IsEmpty());
 }
 
+TEST(LaunchOutput, StatusLineStaysBelowTheOutputOnATerminal) {
+  Command::Options options;
+  options.terminal = true;
+  options.env = {"TERM=xterm"};
+  const auto job = shellJob(2, "sleep 2.6; echo late; sleep 0.6");
+  Command command(job, options);
+  const Outcome outcome = command.finish();
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("farandole: 2 of 2 ranks running, 0:02"));
+  // Erased before each line, drawn again behind it, and gone in the end.
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("\r\033\\[K[^\n]*<stdout>:[^\n]*late\r\nfarandole:"));
+  const std::string end = "\r\033[K";
+  EXPECT_EQ(outcome.out.substr(outcome.out.size() - end.size()), end);
+}
+
+TEST(LaunchOutput, NoStatusLineForTheQuietOrInAFile) {
+  Command::Options options;
+  options.terminal = true;
+  options.env = {"TERM=xterm"};
+  Command quiet(shellJob(2, "sleep 2.5", {"--quiet"}), options);
+  EXPECT_EQ(countOf(quiet.finish().out, "running"), 0);
+  Command piped(shellJob(2, "sleep 2.5"));
+  EXPECT_EQ(countOf(piped.finish().err, "running"), 0);
+}
+
 }  // namespace
 }  // namespace farandole::test

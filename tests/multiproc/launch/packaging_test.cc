@@ -37,9 +37,8 @@ TEST_P(Packaging, NeedsNothingButGlibc) {
     needed.insert((*found)[1]);
   }
   EXPECT_FALSE(needed.empty()) << text;
-  for (const char* allowed :
-       {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
-        "libfarandole.so.0"}) {
+  for (const char* allowed : {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2",
+                              "ld-linux-aarch64.so.1", "libfarandole.so.0"}) {
     needed.erase(allowed);
   }
   EXPECT_THAT(needed, ::testing::IsEmpty());
