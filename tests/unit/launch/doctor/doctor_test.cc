@@ -97,7 +97,8 @@ TEST_F(DoctorOverSsh, HostsAreVisitedAtTheSameTimeAndTheOthersAreStillJudged) {
 TEST_F(DoctorOverSsh, ARemoteProbeTellsFactsAndTriesLinks) {
   DoctorSettings both = settings();
   both.hosts.push_back({"localhost", "", 0, 1, true});
-  both.makeProbe = [](const DoctorHost&, Deadline) -> Result<std::unique_ptr<HostProbe>> {
+  both.makeProbe = [](const DoctorHost&, const SshOptions&,
+                      Deadline) -> Result<std::unique_ptr<HostProbe>> {
     auto service = std::make_shared<ProbeService>();
     return std::unique_ptr<HostProbe>(
         std::make_unique<JsonProbe>([service](const json& question, Deadline) -> Result<json> {
@@ -144,10 +145,12 @@ TEST(Report, WorstFirstEqualOnesTogetherAndColoursOnlyWhenAsked) {
 }
 
 TEST(DoctorHosts, WhatMeansThisMachine) {
-  EXPECT_TRUE(meansThisMachine("localhost", 0));
-  EXPECT_TRUE(meansThisMachine("127.0.0.1", 0));
-  EXPECT_FALSE(meansThisMachine("127.0.0.1", 12345)) << "a server behind a port";
-  EXPECT_FALSE(meansThisMachine("alpha.example", 0));
+  auto hosts = doctorHosts("localhost,me@127.0.0.1:12345:2,alpha.invalid", "");
+  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
+  ASSERT_EQ(hosts->size(), 3U);
+  EXPECT_TRUE(hosts->at(0).local);
+  EXPECT_FALSE(hosts->at(1).local) << "a server behind a port";
+  EXPECT_FALSE(hosts->at(2).local);
   EXPECT_FALSE(doctorHosts("a", "b").ok());
   EXPECT_EQ(doctorHosts("", "")->size(), 1U);
 }
