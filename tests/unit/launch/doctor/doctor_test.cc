@@ -1,6 +1,5 @@
 // Whole visits: this machine, a real ssh server, and hosts that do not answer.
 #include "launch/doctor/doctor.h"
-#include "launch/hosts/locality.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +97,8 @@ TEST_F(DoctorOverSsh, HostsAreVisitedAtTheSameTimeAndTheOthersAreStillJudged) {
 TEST_F(DoctorOverSsh, ARemoteProbeTellsFactsAndTriesLinks) {
   DoctorSettings both = settings();
   both.hosts.push_back({"localhost", "", 0, 1, true});
-  both.makeProbe = [](const DoctorHost&, const SshOptions&, Deadline) -> Result<std::unique_ptr<HostProbe>> {
+  both.makeProbe = [](const DoctorHost&, const SshOptions&,
+                      Deadline) -> Result<std::unique_ptr<HostProbe>> {
     auto service = std::make_shared<ProbeService>();
     return std::unique_ptr<HostProbe>(
         std::make_unique<JsonProbe>([service](const json& question, Deadline) -> Result<json> {
@@ -145,10 +145,12 @@ TEST(Report, WorstFirstEqualOnesTogetherAndColoursOnlyWhenAsked) {
 }
 
 TEST(DoctorHosts, WhatMeansThisMachine) {
-  EXPECT_TRUE(isThisMachine({"localhost", "", 0, 0}));
-  EXPECT_TRUE(isThisMachine({"127.0.0.1", "", 0, 0}));
-  EXPECT_FALSE(isThisMachine({"127.0.0.1", "", 12345, 0})) << "a server behind a port";
-  EXPECT_FALSE(isThisMachine({"alpha.example", "", 0, 0}));
+  auto hosts = doctorHosts("localhost,me@127.0.0.1:12345:2,alpha.invalid", "");
+  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
+  ASSERT_EQ(hosts->size(), 3U);
+  EXPECT_TRUE(hosts->at(0).local);
+  EXPECT_FALSE(hosts->at(1).local) << "a server behind a port";
+  EXPECT_FALSE(hosts->at(2).local);
   EXPECT_FALSE(doctorHosts("a", "b").ok());
   EXPECT_EQ(doctorHosts("", "")->size(), 1U);
 }
