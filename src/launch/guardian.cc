@@ -76,6 +76,9 @@ Result<Guardian> Guardian::start(const std::string& job) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno("cannot create a pipe", errno);
   UniqueFd read(ends[0]);
   UniqueFd write(ends[1]);
+  // When a job is started again we adopt orphans already: the guardian must not become our child,
+  // or it would be ended as something that the ranks left behind. See Leftovers::adoptOrphans.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   const pid_t between = ::fork();
   if (between < 0) return Status::fromErrno("cannot start the guardian process", errno);
   if (between == 0) {
