@@ -76,8 +76,8 @@ Result<Guardian> Guardian::start(const std::string& job) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno("cannot create a pipe", errno);
   UniqueFd read(ends[0]);
   UniqueFd write(ends[1]);
-  // A job before this one in the same launcher (--max-restarts) has made it adopt orphans; the
-  // guardian must not become one of them, or it is taken for something that ranks left behind.
+  // When a job is started again we adopt orphans already: the guardian must not become our child,
+  // or it would be ended as something that the ranks left behind. See Leftovers::adoptOrphans.
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   const pid_t between = ::fork();
   if (between < 0) return Status::fromErrno("cannot start the guardian process", errno);

@@ -14,10 +14,22 @@ bool isIgnored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+// Asked once: when a job is started again, the process still has the settings of the first time.
+const InheritedSignals& ownSignals() {
+  static const InheritedSignals own = [] {
+    InheritedSignals found;
+    ::sigprocmask(SIG_BLOCK, nullptr, &found.mask);
+    ::sigaction(SIGPIPE, nullptr, &found.pipe);
+    return found;
+  }();
+  return own;
+}
+
 }  // namespace
 
 Result<SignalEvents> SignalEvents::open() {
   SignalEvents events;
+  events.inherited_ = ownSignals();
   sigset_t read;
   sigemptyset(&read);
   for (const int signal : {SIGCHLD, SIGTERM, SIGTSTP, SIGCONT}) sigaddset(&read, signal);
@@ -29,12 +41,12 @@ Result<SignalEvents> SignalEvents::open() {
   sigset_t blocked = read;
   // Reading the terminal from the background then fails instead of stopping us (stdin_pump.h).
   sigaddset(&blocked, SIGTTIN);
-  if (::sigprocmask(SIG_BLOCK, &blocked, &events.inherited_.mask) != 0) {
+  if (::sigprocmask(SIG_BLOCK, &blocked, nullptr) != 0) {
     return Status::fromErrno("cannot block signals", errno);
   }
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &events.inherited_.pipe);
+  ::sigaction(SIGPIPE, &ignore, nullptr);
   events.fd_.reset(::signalfd(-1, &read, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!events.fd_) return Status::fromErrno("cannot create a signalfd", errno);
   return events;

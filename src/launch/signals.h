@@ -18,8 +18,8 @@ struct InheritedSignals {
   struct sigaction pipe {};
 };
 
-// Owns the signalfd. While it lives, the signals it reads are blocked in this process and SIGPIPE
-// is ignored. INT and HUP that were ignored at the start (nohup, a background job of a script) stay
+// Owns the signalfd. From then on the signals it reads are blocked in this process and SIGPIPE is
+// ignored. INT and HUP that were ignored at the start (nohup, a background job of a script) stay
 // ignored.
 class SignalEvents {
  public:
