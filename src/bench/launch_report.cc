@@ -59,14 +59,14 @@ std::vector<LaunchRow> LaunchReport::add(const std::vector<LaunchMeasurement>& m
 }
 
 std::string LaunchReport::header() {
-  return fmt::format("{:<22} {:<20} {:>6} {:>9} {:>9} {:>9} {:>7}  {:<26} {}", "what", "contender",
+  return fmt::format("{:<22} {:<20} {:>6} {:>9} {:>9} {:>9} {:>7}  {:<42} {}", "what", "contender",
                      "rounds", "median", "p10", "p90", "MB/s", "lines", "speed against");
 }
 
 std::string LaunchReport::text(const LaunchRow& row) {
   const std::string bandwidth =
       row.bandwidth > 0 ? fmt::format("{:.0f}", row.bandwidth / 1e6) : std::string("-");
-  return fmt::format("{:<22} {:<20} {:>6} {:>9} {:>9} {:>9} {:>7}  {:<26} {}", row.subject,
+  return fmt::format("{:<22} {:<20} {:>6} {:>9} {:>9} {:>9} {:>7}  {:<42} {}", row.subject,
                      row.contender, row.rounds, timeText(row.time.median), timeText(row.time.p10),
                      timeText(row.time.p90), bandwidth, hasLines(row) ? row.lines.text() : "-",
                      textOf(row.ratios));
