@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "bench/commands.h"
+#include "bench/launch_command.h"
+#include "bench/launch_lines.h"
 #include "bench/named_rank.h"
 
 namespace farandole {
@@ -76,6 +78,43 @@ void addMemory(CLI::App& bench) {
   command->callback([options] { finish(benchMemory(*options)); });
 }
 
+void addLaunch(CLI::App& bench) {
+  auto options = std::make_shared<bench::LaunchOptions>();
+  CLI::App* command =
+      bench.add_subcommand("launch", "how fast ranks start and their output arrives");
+  command->add_option("--what", options->what, "what to measure")
+      ->check(CLI::IsMember({"start", "output", "both"}))
+      ->capture_default_str();
+  command->add_option("--ranks,-n", options->ranks, "how many ranks are started")
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "interleaved rounds; fewer than 15 prove little")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--output", options->output, "bytes that each of two ranks writes")
+      ->capture_default_str();
+  command
+      ->add_option("--against", options->against,
+                   "openmpi,mpich,intelmpi,torchrun,horovodrun, all, available, none")
+      ->capture_default_str();
+  command->add_option("--hosts,-H", options->hosts,
+                      "measure these machines, against bare ssh, instead of this one");
+  command->add_option("--ssh-port,-p", options->sshPort, "port of the hosts' sshd")
+      ->check(CLI::Range(1, 65535));
+  command->add_option("--ssh-identity-file,-i", options->identityFile, "key for ssh");
+  command->add_option("--csv", options->csv,
+                      "write the table to this file (- for standard output)");
+  command->add_option("--json", options->json, "write all samples to this file");
+  command->callback([options] { finish(benchLaunch(*options)); });
+}
+
+// What `bench launch` starts as a chatty rank; not for people.
+void addChatter(CLI::App& bench) {
+  auto lines = std::make_shared<std::size_t>(0);
+  CLI::App* command = bench.add_subcommand("chatter", "")->group("");
+  command->add_option("lines", *lines)->required();
+  command->callback([lines] { finish(bench::writeLines(1, *lines)); });
+}
+
 }  // namespace
 
 void addBenchCommand(CLI::App& app) {
@@ -84,6 +123,8 @@ void addBenchCommand(CLI::App& app) {
   addCollective(*bench);
   addTensors(*bench);
   addMemory(*bench);
+  addLaunch(*bench);
+  addChatter(*bench);
   bench->add_subcommand("peers", "which other libraries can be compared with, and how to get them")
       ->callback([] { bench::listPeers(); });
   // What the bench itself starts under `farandole run`; not for people.

@@ -1,4 +1,4 @@
-// `farandole bench`: the subcommands collective, tensors, memory and peers.
+// `farandole bench`: the subcommands collective, tensors, memory, launch and peers.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -17,17 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path peersDirectory() {
-  if (const char* given = std::getenv("FARANDOLE_PEERS"); given != nullptr) return given;
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    fs::path beside = self.parent_path().parent_path().parent_path() / ".peers";
-    if (fs::is_directory(beside, error)) return beside;
-  }
-  return ".peers";
-}
-
 bool isProgram(const fs::path& path) { return access(path.c_str(), X_OK) == 0; }
 
 bool onPath(const std::string& program) {
@@ -114,6 +103,17 @@ void planDeepSpeed(LaunchPlan& plan, const fs::path& directory, const std::strin
 }
 
 }  // namespace
+
+fs::path peersDirectory() {
+  if (const char* given = std::getenv("FARANDOLE_PEERS"); given != nullptr) return given;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    fs::path beside = self.parent_path().parent_path().parent_path() / ".peers";
+    if (fs::is_directory(beside, error)) return beside;
+  }
+  return ".peers";
+}
 
 std::vector<Peer> findPeers() {
   const fs::path directory = peersDirectory();

@@ -2,6 +2,7 @@
 // ranks are started. Their programs are built by tools/peers into .peers/ of the project.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct Peer {
   std::string install() const { return "tools/peers " + name; }
 };
 
-// openmpi, mpich, intelmpi, gloo, deepspeed. Looks in FARANDOLE_PEERS, else beside the build this
-// program is part of, else in the current directory.
+// FARANDOLE_PEERS, else .peers beside the build this program is part of, else in the current
+// directory.
+std::filesystem::path peersDirectory();
+// openmpi, mpich, intelmpi, gloo, deepspeed. Looks on PATH and in the peers' directory.
 std::vector<Peer> findPeers();
 // Names separated by commas; "all"; or "available". An unknown name is an error.
 Result<std::vector<Peer>> selectPeers(const std::string& names);

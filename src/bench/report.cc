@@ -17,24 +17,6 @@ namespace {
 constexpr std::array kDistances = {Distance::kNear, Distance::kFar, Distance::kMixed,
                                    Distance::kSingle};
 
-std::string_view name(Side side) {
-  switch (side) {
-    case Side::kOurs: return "farandole";
-    case Side::kPeer: return "peer";
-    case Side::kBound: return "bound";
-  }
-  return "?";
-}
-
-std::string processorModel() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("model name"))
-      return line.substr(std::min(line.size(), line.find(':') + 2));
-  }
-  return "unknown";
-}
-
 Row rowOf(const Measurement& m, Distance distance, int ranks) {
   const std::vector<double> seconds = m.secondsAt(distance);
   Row row;
@@ -72,6 +54,24 @@ std::string gigabytes(double perSecond) {
 }
 
 }  // namespace
+
+std::string_view name(Side side) {
+  switch (side) {
+    case Side::kOurs: return "farandole";
+    case Side::kPeer: return "peer";
+    case Side::kBound: return "bound";
+  }
+  return "?";
+}
+
+std::string processorModel() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "unknown";
+}
 
 std::vector<Row> Report::add(const std::vector<Measurement>& measurements) {
   std::vector<Row> rows;

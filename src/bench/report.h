@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -49,6 +50,8 @@ class Report {
   std::vector<Row> rows_;
 };
 
+std::string_view name(Side side);  // "farandole", "peer", "bound"
+std::string processorModel();      // as the kernel names it
 Status writeFile(const std::string& path, const std::string& content);
 
 }  // namespace farandole::bench
