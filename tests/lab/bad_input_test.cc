@@ -238,6 +238,11 @@ TEST(LabBadInput, NoPlaceForTheTree) {
   const Outcome sealed = runJob(lab, options, "true", within(seconds(30)));
   expectRefused(lab, 2, sealed, "host h1: cannot copy Farandole to it: ");
   EXPECT_THAT(sealed.err, HasSubstr("Read-only file system"));
+  ASSERT_EQ(lab.shell("h1", "umount /root/.cache; mount -t tmpfs -o noexec data /root/.cache").code,
+            0);
+  const Outcome data = runJob(lab, options, "true", within(seconds(30)));
+  expectRefused(lab, 2, data, "host h1: cannot copy Farandole to it: ");
+  EXPECT_THAT(data.err, HasSubstr("noexec"));
   // No home at all.
   ASSERT_EQ(
       lab.shell("h1", "umount /root/.cache; rmdir /root/.cache; ln -s /nowhere /root/.cache").code,

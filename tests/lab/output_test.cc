@@ -153,5 +153,17 @@ TEST(LabOutput, TerminalInterruptsAndTypes) {
   expectNothingLeft(lab, 2);
 }
 
+TEST(LabOutput, TerminalThatIsClosed) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  Command::Options how;
+  how.terminal = true;
+  const auto job =
+      startJob(lab, {"-H", "h1:1,h0:1"}, "setsid sleep 301 & echo ready; exec sleep 300", how);
+  ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->out();
+  job->command().closeOutput();
+  expectNothingLeft(lab, 2);
+}
+
 }  // namespace
 }  // namespace farandole::test
