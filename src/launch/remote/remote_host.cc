@@ -145,7 +145,7 @@ void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
   pid_ = *pid;
 }
 
-void RemoteHost::start(const JobPlan& plan) { send(encodeStart(planFor(plan, index_))); }
+void RemoteHost::prepare(const JobPlan& plan) { send(encodeStart(planFor(plan, index_))); }
 
 void RemoteHost::send(std::string frame) {
   if (!pipe_ || over()) return;
@@ -309,9 +309,12 @@ void RemoteHost::handle(Frame frame) {
         return listener_.hostReady(*this);
       }
       break;
+    case Type::kPrepared:
+      if (state_ == State::kReady) state_ = State::kPrepared;
+      return;
     case Type::kStarted:
       if (auto pids = decodePids(frame.body); pids.ok()) {
-        if (state_ == State::kReady) state_ = State::kStarted;
+        if (state_ == State::kPrepared) state_ = State::kStarted;
         return listener_.hostStarted(*this, *pids);
       }
       break;
