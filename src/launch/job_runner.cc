@@ -96,7 +96,10 @@ Status JobRunner::connectHosts() {
   remotes_.connect(signals_->inherited(), locals_.files());
   while (!remotes_.allReady() && hostFailures_.empty() && !interruptedBy_) step(kLongestStep);
   if (hostFailures_.empty() && !interruptedBy_) return checkMachines();
-  if (hostFailures_.empty()) return {};
+  return hostFailures_.empty() ? Status() : startFailure();
+}
+
+Status JobRunner::startFailure() {
   // Others may fail for the same reason: all that is known in a moment is said at once.
   const Deadline moment = Deadline::after(milliseconds(300));
   while (!moment.passed() && !interruptedBy_) step(moment.left(milliseconds(50)));
@@ -147,7 +150,12 @@ void JobRunner::chooseMaster() {
 
 Status JobRunner::startRanks() {
   chooseMaster();
-  remotes_.startAll(plan_);
+  // No rank begins its work while it can still turn out that another cannot.
+  remotes_.prepareAll(plan_);
+  while (!remotes_.allPrepared() && hostFailures_.empty() && !interruptedBy_) step(kLongestStep);
+  if (interruptedBy_) return {};
+  if (!hostFailures_.empty()) return startFailure();
+  remotes_.startAll();
   if (!local_.ranks.empty()) {
     FARANDOLE_RETURN_IF_ERROR(
         locals_.start(local_, stdin_ ? stdin_->rankFd() : -1, signals_->inherited()));
@@ -157,10 +165,13 @@ Status JobRunner::startRanks() {
       verbose("rank " + std::to_string(rank.rank()) + " is process " + std::to_string(rank.pid()));
     }
   }
-  while (!remotes_.allStarted() && hostFailures_.empty() && !ending_) step(kLongestStep);
+  while (!remotes_.allStarted() && hostFailures_.empty() && !ending_ && !interruptedBy_) {
+    step(kLongestStep);
+  }
+  // A user who interrupts now has no ranks yet that could be asked to end.
+  if (interruptedBy_ && !ending_) return {};
   starting_ = false;
-  if (hostFailures_.empty()) return {};
-  return Status(Code::kUnavailable, hostFailures_.front());
+  return hostFailures_.empty() ? Status() : startFailure();
 }
 
 Result<int> JobRunner::run() {

@@ -71,6 +71,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   Status connectHosts();
   Status checkMachines();
   Status startRanks();
+  Status startFailure();
   void chooseMaster();
   bool rankZeroIsLocal() const { return local_.ranks.size() > 0 && local_.ranks[0].rank == 0; }
 

@@ -196,14 +196,24 @@ TEST(LabBadInput, WhatOneHostHasNot) {
   const Lab lab;
   lab.writeFile("h0", "/tmp/here/train.py", "print('trained')\n");
   lab.writeFile("h1", "/tmp/here/train.py", "print('trained')\n");
-  const Words hosts{"-q", "--no-prefix", "--wdir", "/tmp/here", "-H", "h1:1,h2:1"};
+  const Words hosts{"-q", "--no-prefix", "--wdir", "/tmp/here", "-H", "h0:1,h1:1,h2:1"};
   expectRefused(lab, 3, lab.run("h0", jobWords(hosts, {"python3", "train.py"})),
                 "host h2: cannot work in the folder '/tmp/here'");
   lab.writeFile("h2", "/tmp/here/other", "");
   expectRefused(lab, 3, lab.run("h0", jobWords(hosts, {"train.py"})), "host h2: ");
   lab.writeFile("h2", "/tmp/here/train.py", "print('trained')\n");
-  EXPECT_EQ(lab.run("h0", jobWords(hosts, {"train.py"})).out, "trained\ntrained\n");
+  EXPECT_EQ(lab.run("h0", jobWords(hosts, {"train.py"})).out, "trained\ntrained\ntrained\n");
   expectRefused(lab, 3, lab.run("h0", jobWords(hosts, {"no-such-program"})), "no-such-program");
+  // Nowhere has anything begun, however slowly the host answers that cannot.
+  lab.delay("h2", 300);
+  EXPECT_EQ(lab.shell("h2", "rm /tmp/here/train.py").code, 0);
+  for (const char* host : {"h0", "h1"}) {
+    lab.writeFile(host, "/tmp/here/train.py", "open('/tmp/here/begun', 'w')\n");
+  }
+  expectRefused(lab, 3, lab.run("h0", jobWords(hosts, {"train.py"})), "host h2: ");
+  for (const char* host : {"h0", "h1"}) {
+    EXPECT_EQ(lab.shell(host, "ls /tmp/here").out, "train.py\n") << host;
+  }
 }
 
 TEST(LabBadInput, OtherVersionThere) {
@@ -238,6 +248,11 @@ TEST(LabBadInput, NoPlaceForTheTree) {
   const Outcome sealed = runJob(lab, options, "true", within(seconds(30)));
   expectRefused(lab, 2, sealed, "host h1: cannot copy Farandole to it: ");
   EXPECT_THAT(sealed.err, HasSubstr("Read-only file system"));
+  ASSERT_EQ(lab.shell("h1", "umount /root/.cache; mount -t tmpfs -o noexec data /root/.cache").code,
+            0);
+  const Outcome data = runJob(lab, options, "true", within(seconds(30)));
+  expectRefused(lab, 2, data, "host h1: cannot copy Farandole to it: ");
+  EXPECT_THAT(data.err, HasSubstr("noexec"));
   // No home at all.
   ASSERT_EQ(
       lab.shell("h1", "umount /root/.cache; rmdir /root/.cache; ln -s /nowhere /root/.cache").code,

@@ -10,12 +10,15 @@ target_compile_definitions(lab_harness PRIVATE FARANDOLE_COMMAND="${PROJECT_SOUR
 add_executable(lab_delay ${CMAKE_CURRENT_LIST_DIR}/delay.cc)
 target_link_libraries(lab_delay PRIVATE farandole_base)
 
+add_executable(lab_relay_actor ${CMAKE_CURRENT_LIST_DIR}/relay_actor.cc)
+target_link_libraries(lab_relay_actor PRIVATE farandole_bootstrap)
+
 # Every laboratory has a name of its own: tests may run at the same time.
 file(GLOB lab_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cc)
 find_package(nlohmann_json REQUIRED)
 add_executable(lab_tests ${lab_test_sources})
 target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json)
 target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
-  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab")
-add_dependencies(lab_tests farandole_command lab_delay)
+  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" LAB_RELAY_ACTOR="$<TARGET_FILE:lab_relay_actor>")
+add_dependencies(lab_tests farandole_command lab_delay lab_relay_actor)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

@@ -144,6 +144,10 @@ TEST(LabRun, FolderAndEnvironment) {
   how.folder = "/usr/share";
   Words options{"-q", "--no-prefix", "-H", "h0:1,h1:1"};
   EXPECT_EQ(runJob(lab, options, "pwd", how).out, "/usr/share\n/usr/share\n");
+  const std::string login = lab.ssh("h0", {"h1", "umask"}).out;
+  for (const char* push : {"--push", "--quiet"}) {
+    EXPECT_EQ(runJob(lab, {"-q", push, "--no-prefix", "-H", "h1:1"}, "umask").out, login);
+  }
   options.insert(options.end(), {"--wdir", "/tmp/a place/inner", "--output-filename", "logs"});
   how.folder = "/root";
   const Outcome moved = runJob(lab, options, "cat file; echo", how);

@@ -129,12 +129,14 @@ void Agent::handle(Frame frame) {
   switch (frame.type) {
     case Type::kStart:
       if (Result<JobPlan> plan = decodeStart(frame.body); plan.ok() && server_ == nullptr) {
-        if (const Status started = startJob(std::move(*plan)); !started.ok()) {
-          refuse(started.message());
-        }
-        return;
+        const Status prepared = prepareJob(std::move(*plan));
+        return prepared.ok() ? send(encode(Type::kPrepared)) : refuse(prepared.message());
       }
       break;
+    case Type::kGo:
+      if (server_ == nullptr || !ranks_.all().empty()) break;
+      if (const Status started = startJob(); !started.ok()) refuse(started.message());
+      return;
     case Type::kSignal:
       if (Result<std::uint32_t> number = decodeNumber(frame.body); number.ok() && *number <= 64) {
         ranks_.signal(static_cast<int>(*number));
@@ -175,7 +177,7 @@ void Agent::handle(Frame frame) {
   broken_ = true;
 }
 
-Status Agent::startJob(JobPlan plan) {
+Status Agent::prepareJob(JobPlan plan) {
   plan_ = std::move(plan);
   adoptEnvironment(plan_);
   FARANDOLE_RETURN_IF_ERROR(settle(plan_));
@@ -194,7 +196,10 @@ Status Agent::startJob(JobPlan plan) {
   if (!server.ok()) return server.status();
   server_ = std::move(*server);
   plan_.agentAddress = server_->address();
+  return {};
+}
 
+Status Agent::startJob() {
   int ends[2] = {-1, -1};
   if (plan_.ranks.front().rank == 0 && ::pipe2(ends, O_CLOEXEC) != 0) {
     return Status::fromErrno("cannot create a pipe", errno);

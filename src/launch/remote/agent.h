@@ -37,7 +37,8 @@ class Agent : private LocalRanks::Listener {
   void step(Duration limit);
   void receive();
   void handle(Frame frame);
-  Status startJob(JobPlan plan);
+  Status prepareJob(JobPlan plan);
+  Status startJob();
   void refuse(const std::string& why);
   void takeInput(std::string_view bytes);
   void flushInput();

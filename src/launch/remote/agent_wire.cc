@@ -81,6 +81,8 @@ std::optional<std::size_t> maxBody(std::uint16_t type) {
     case Type::kTaken: return 4;
     case Type::kNoticed:
     case Type::kFinish:
+    case Type::kGo:
+    case Type::kPrepared:
     case Type::kBeat: return 0;
   }
   return std::nullopt;

@@ -33,7 +33,7 @@ inline constexpr std::size_t kMaxChunk = std::size_t{256} << 10;
 
 enum class Type : std::uint16_t {
   // from the launcher
-  kStart = 64,          // a job: encodeStart
+  kStart = 64,          // a job to get ready for: encodeStart
   kSignal,              // u32: to all ranks of the machine
   kInput,               // bytes for rank 0's stdin; none: its end
   kCredit,              // u32: so many bytes of output have been taken
@@ -42,6 +42,7 @@ enum class Type : std::uint16_t {
   kHold,                // u32: 1 the launcher is being stopped, 0 it goes on
   kFinish,              // nothing more will come: end what is left, and go
   kAsk,                 // a question in JSON; the id is answered with kReply
+  kGo,                  // all machines are prepared: start the ranks
   // from the agent
   kHello = 96,  // encodeHello
   kStarted,     // encodePids
@@ -53,6 +54,7 @@ enum class Type : std::uint16_t {
   kGone,        // text: what the ranks had left behind; the agent ends now
   kReply,       // JSON
   kNoticed,     // somebody has opened MASTER_PORT: torch.distributed is at work
+  kPrepared,    // the job could be started here
   // both ways
   kBeat = 128,
 };

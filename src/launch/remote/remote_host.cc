@@ -79,7 +79,8 @@ RemoteHost::~RemoteHost() { drop(); }
 // the PATH; otherwise asks for it and unpacks what comes. The agent takes over the same pipe.
 std::string RemoteHost::remoteScript() const {
   const std::string& id = common_.tree.id;
-  std::string script = "umask 077; d=\"${XDG_CACHE_HOME:-$HOME/.cache}/farandole\"; t=\"$d/" + id +
+  // What is unpacked is the user's alone; the ranks get the umask of a login there.
+  std::string script = "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/farandole\"; t=\"$d/" + id +
                        "\"; test -x \"$t/bin/farandole\" && exec \"$t/bin/farandole\" agent; ";
   if (common_.push != PushMode::kAlways) {
     const std::string own = plainPath(common_.tree.command) ? common_.tree.command : "";
@@ -92,11 +93,12 @@ std::string RemoteHost::remoteScript() const {
     return script + "v=$(farandole --version 2>/dev/null); echo \"" + std::string(kMissing) +
            "${v:-nothing}\"; exit 3";
   }
-  script += "echo \"" + std::string(kNeed) + "$(uname -sm)\"; n=; e=$(mkdir -p \"$d\" 2>&1) && " +
+  script += "echo \"" + std::string(kNeed) +
+            "$(uname -sm)\"; n=; u=$(umask); umask 077; e=$(mkdir -p \"$d\" 2>&1) && " +
             "n=$(mktemp -d \"$d/.new.XXXXXX\") && e=$(head -c " +
             std::to_string(common_.archiveBytes) +
             " | tar -xf - -C \"$n\" 2>&1) && test -x \"$n/bin/farandole\" && { mv -T \"$n\" \"$t\" "
-            "2>/dev/null; test -x \"$t/bin/farandole\"; } && { rm -rf \"$n\"; exec "
+            "2>/dev/null; test -x \"$t/bin/farandole\"; } && { rm -rf \"$n\"; umask $u; exec "
             "\"$t/bin/farandole\" agent; }; rm -rf \"$n\"; echo \"" +
             std::string(kPushFailed) + "\"$e; exit 4";
   return script;
@@ -144,7 +146,7 @@ void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
   pid_ = *pid;
 }
 
-void RemoteHost::start(const JobPlan& plan) { send(encodeStart(planFor(plan, index_))); }
+void RemoteHost::prepare(const JobPlan& plan) { send(encodeStart(planFor(plan, index_))); }
 
 void RemoteHost::send(std::string frame) {
   if (!pipe_ || over()) return;
@@ -244,7 +246,9 @@ void RemoteHost::readPreamble(std::string_view bytes) {
   };
   if (const auto why = lineAfter(kPushFailed)) {
     return fail("cannot copy Farandole to it: " +
-                (why->empty() ? std::string("is its disk full, or its home read-only?") : *why));
+                (why->empty()
+                     ? std::string("is its disk full, its home read-only or mounted noexec?")
+                     : *why));
   }
   if (const auto version = lineAfter(kMissing)) {
     return fail("it has no farandole with the same content (found: " + *version +
@@ -306,9 +310,12 @@ void RemoteHost::handle(Frame frame) {
         return listener_.hostReady(*this);
       }
       break;
+    case Type::kPrepared:
+      if (state_ == State::kReady) state_ = State::kPrepared;
+      return;
     case Type::kStarted:
       if (auto pids = decodePids(frame.body); pids.ok()) {
-        if (state_ == State::kReady) state_ = State::kStarted;
+        if (state_ == State::kPrepared) state_ = State::kStarted;
         return listener_.hostStarted(*this, *pids);
       }
       break;

@@ -65,6 +65,7 @@ class RemoteHost {
     kPushing,
     kGreeted,  // by its agent, which has not said yet what it is
     kReady,
+    kPrepared,
     kStarted,
     kFinishing,
     kFinished,
@@ -78,8 +79,10 @@ class RemoteHost {
 
   // Starts ssh. May be called again after a failure that may pass.
   void connect(const InheritedSignals& signals, const rlimit& files);
-  // All ranks of the plan that are here.
-  void start(const JobPlan& plan);
+  // Gets ready for all ranks of the plan that are here: what could fail is found out.
+  void prepare(const JobPlan& plan);
+  // And starts them.
+  void start() { send(encode(Type::kGo)); }
   void send(std::string frame);
   // Output that has been taken off our hands.
   void credit();

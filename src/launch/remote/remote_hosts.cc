@@ -70,8 +70,12 @@ void RemoteHosts::creditAll() {
   for (const auto& host : hosts_) host->credit();
 }
 
-void RemoteHosts::startAll(const JobPlan& plan) {
-  for (const auto& host : hosts_) host->start(plan);
+void RemoteHosts::prepareAll(const JobPlan& plan) {
+  for (const auto& host : hosts_) host->prepare(plan);
+}
+
+void RemoteHosts::startAll() {
+  for (const auto& host : hosts_) host->start();
 }
 
 void RemoteHosts::finishAll() {
@@ -88,6 +92,10 @@ void RemoteHosts::dropAll() {
 
 bool RemoteHosts::allReady() const {
   return all([](const RemoteHost& host) { return host.state() == RemoteHost::State::kReady; });
+}
+
+bool RemoteHosts::allPrepared() const {
+  return all([](const RemoteHost& host) { return host.state() == RemoteHost::State::kPrepared; });
 }
 
 bool RemoteHosts::allStarted() const {

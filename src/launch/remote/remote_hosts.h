@@ -29,10 +29,12 @@ class RemoteHosts {
   RemoteHost* at(std::size_t hostIndex);
   void sendAll(const std::string& frame);
   void creditAll();
-  void startAll(const JobPlan& plan);
+  void prepareAll(const JobPlan& plan);
+  void startAll();
   void finishAll();
   void dropAll();
   bool allReady() const;
+  bool allPrepared() const;
   bool allStarted() const;
   bool allOver() const;
   std::vector<std::string> notOver() const;
