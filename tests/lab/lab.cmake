@@ -16,6 +16,6 @@ find_package(nlohmann_json REQUIRED)
 add_executable(lab_tests ${lab_test_sources})
 target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json)
 target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
-  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab")
+  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" FARANDOLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 add_dependencies(lab_tests farandole_command lab_delay)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

@@ -164,6 +164,9 @@ TEST(Checks, AnotherScript) {
   input.hosts[0].facts["script"] = {{"sha256", "aa"}};
   input.hosts[1].facts["script"] = {{"sha256", "bb"}};
   expectOne(input, Severity::kError, "beta has another content of the script", "scp");
+  input.hosts[1].facts["script"] = {{"path", "/job/train.py"}, {"error", "No such file"}};
+  expectOne(input, Severity::kError, "cannot be read on beta",
+            "scp /job/train.py beta:/job/train.py");
 }
 
 TEST(Checks, NoWorkingFolder) {
