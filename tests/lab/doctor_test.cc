@@ -41,10 +41,11 @@ struct Visit {
   }
 };
 
-Visit visit(const Lab& lab, const Words& words, const Command::Options& options = {}) {
-  Words all{FARANDOLE_COMMAND, "doctor", "--json"};
+Visit visit(const Lab& lab, const Words& words, const Words& before = {}) {
+  Words all = before;
+  all.insert(all.end(), {FARANDOLE_COMMAND, "doctor", "--json"});
   all.insert(all.end(), words.begin(), words.end());
-  const Outcome outcome = lab.run("h0", all, options);
+  const Outcome outcome = lab.run("h0", all);
   Visit result;
   result.code = outcome.code;
   result.text = outcome.out + outcome.err;
@@ -103,6 +104,15 @@ TEST(LabDoctor, HostsThatAreWell) {
   EXPECT_THAT(table.out, AllOf(HasSubstr("6 of 6 directions work"),
                                HasSubstr("3 hosts, 0 errors, 0 warnings")));
   EXPECT_THAT(table.out, Not(HasSubstr("\x1b[")));
+
+  // Ranks get our PATH, and with it our virtual environment, where it exists.
+  for (const char* host : {"h0", "h1"}) {
+    lab.shell(host, "mkdir -p ~/venv/bin && ln -s $(command -v python3) ~/venv/bin/python3");
+  }
+  const Visit active = visit(lab, {"-H", "h0,h1,h2"}, {"env", "PATH=/root/venv/bin:/usr/bin:/bin"});
+  expectTrouble(active, "warning", "software", "h2", "another python3",
+                "others: /root/venv/bin/python3", "environment");
+  EXPECT_EQ(active.of("warning").size(), 1U) << testing::PrintToString(active.of("warning"));
   expectNothingLeft(lab, 3);
 }
 

@@ -103,9 +103,9 @@ Findings checkSoftware(const CheckInput& input) {
                            "use hosts of one architecture, with Farandole installed on each"));
   append(findings, compare(input, "software", "/python/version", "Python", Severity::kWarning,
                            "use the same image or environment on all hosts: conda env export"));
-  append(findings, compare(input, "software", "/python/virtual_env", "virtual environment",
-                           Severity::kWarning,
-                           "activate it on all hosts, or name its python in the command"));
+  append(findings,
+         compare(input, "software", "/python/executable", "python3", Severity::kWarning,
+                 "use the same environment, at the same place, on all hosts: conda env export"));
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null() || factFlag(host.facts, "/locale/valid", true)) continue;
     findings.push_back(

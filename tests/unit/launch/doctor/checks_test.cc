@@ -43,7 +43,7 @@ json healthy(const std::string& name, int number) {
       {"devices", {{"render", json::array()}, {"nvidia", json::array()}}},
       {"surroundings", {{"variables", json::array()}, {"mode", "none"}, {"istio", false}}},
       {"locale", {{"name", "C.UTF-8"}, {"valid", true}}},
-      {"python", {{"version", "3.11.2"}, {"virtual_env", ""}}},
+      {"python", {{"version", "3.11.2"}, {"executable", "/usr/bin/python3"}}},
       {"open_mpi", {{"version", ""}}},
       {"folder", {{"path", "/work"}, {"exists", true}, {"writable", true}, {"free", 1e12}}},
       {"cache", {{"path", "/home/dev/.cache/farandole"}, {"writable", true}}}};
