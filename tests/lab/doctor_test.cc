@@ -41,10 +41,11 @@ struct Visit {
   }
 };
 
-Visit visit(const Lab& lab, const Words& words, const Command::Options& options = {}) {
-  Words all{FARANDOLE_COMMAND, "doctor", "--json"};
+Visit visit(const Lab& lab, const Words& words, const Words& before = {}) {
+  Words all = before;
+  all.insert(all.end(), {FARANDOLE_COMMAND, "doctor", "--json"});
   all.insert(all.end(), words.begin(), words.end());
-  const Outcome outcome = lab.run("h0", all, options);
+  const Outcome outcome = lab.run("h0", all);
   Visit result;
   result.code = outcome.code;
   result.text = outcome.out + outcome.err;
@@ -103,6 +104,15 @@ TEST(LabDoctor, HostsThatAreWell) {
   EXPECT_THAT(table.out, AllOf(HasSubstr("6 of 6 directions work"),
                                HasSubstr("3 hosts, 0 errors, 0 warnings")));
   EXPECT_THAT(table.out, Not(HasSubstr("\x1b[")));
+
+  // Ranks get our PATH, and with it our virtual environment, where it exists.
+  for (const char* host : {"h0", "h1"}) {
+    lab.shell(host, "mkdir -p ~/venv/bin && ln -s $(command -v python3) ~/venv/bin/python3");
+  }
+  const Visit active = visit(lab, {"-H", "h0,h1,h2"}, {"env", "PATH=/root/venv/bin:/usr/bin:/bin"});
+  expectTrouble(active, "warning", "software", "h2", "another python3",
+                "others: /root/venv/bin/python3", "environment");
+  EXPECT_EQ(active.of("warning").size(), 1U) << testing::PrintToString(active.of("warning"));
   expectNothingLeft(lab, 3);
 }
 
@@ -116,7 +126,7 @@ TEST(LabDoctor, HostsThatSshDoesNotReach) {
             "cd ~/.ssh && sed -i '/h4\\]/d' known_hosts"
             " && one=$(sed -n '/h1\\]/s/.*ssh-ed25519 //p' known_hosts)"
             " && sed -i \"s|\\(.*h6.*ssh-ed25519\\) .*|\\1 $one|\" known_hosts"
-            " && ssh-keygen -q -t ed25519 -N '' -f open && chmod 644 open"
+            " && cp id_ed25519 open && chmod 644 open"
             " && printf 'Host h5\\n IdentityFile ~/.ssh/open\\n IdentitiesOnly yes\\n' >> config");
   lab.shell("h7", ": > ~/.ssh/authorized_keys");
   const Visit eight = visit(lab, {"-H", "h0,h1,h2,h3,h4,h5,h6,h7"});
@@ -136,7 +146,8 @@ TEST(LabDoctor, HostsThatSshDoesNotReach) {
 
   const Visit unknown = visit(lab, {"-H", "h0,nosuchhost,10.77.0.99"});
   EXPECT_EQ(unknown.code, 2);
-  expectTrouble(unknown, "error", "names", "nosuchhost", "nosuchhost", "", "/etc/hosts");
+  expectTrouble(unknown, "error", "names", "nosuchhost", "nosuchhost", "name",
+                "getent hosts nosuchhost");
   EXPECT_EQ(unknown.of("error", "10.77.0.99").size(), 1U) << unknown.text;
 }
 
@@ -163,23 +174,30 @@ TEST(LabDoctor, NamesThatMislead) {
 
 TEST(LabDoctor, FilesAndHomes) {
   LAB_OR_SKIP();
-  const Lab lab({.hosts = 4});
-  for (const char* host : {"h0", "h1", "h3"}) {
+  // Only h0 has Farandole: the others get it from there, if they let it in.
+  const Lab lab({.hosts = 5, .more = {"--hide", FARANDOLE_SOURCE_DIR}});
+  for (const char* host : {"h0", "h1", "h3", "h4"}) {
     lab.shell(host, "mkdir /tmp/job");
     lab.writeFile(host, "/tmp/job/train.py", "print(1)\n");
   }
   lab.writeFile("h1", "/tmp/job/train.py", "print(2)\n");
   lab.writeFile("h1", "/root/.bashrc", "echo welcome to h1\n");
   ASSERT_EQ(lab.shell("h3", "mount --bind /root /root && mount -o remount,ro,bind /root").code, 0);
-  Command::Options there;
+  ASSERT_EQ(lab.shell("h4", "mount -t tmpfs -o ro none /tmp/job").code, 0);
   const Visit all =
-      visit(lab, {"-H", "h0,h1,h2,h3", "--wdir", "/tmp/job", "--script", "train.py"}, there);
+      visit(lab, {"-H", "h0,h1,h2,h3,h4", "--wdir", "/tmp/job", "--script", "/tmp/job/train.py"});
   EXPECT_EQ(all.code, 2);
-  expectTrouble(all, "error", "files", "h1", "another content of the script", "others:", "scp");
+  expectTrouble(all, "error", "files", "h1", "another content of the script",
+                "elsewhere:", "scp /tmp/job/train.py h1:/tmp/job/train.py");
   expectTrouble(all, "warning", "ssh", "h1", "prints on stdout", "welcome to h1", ".bashrc");
   expectTrouble(all, "error", "files", "h2", "the working folder does not exist", "/tmp/job",
                 "mkdir -p /tmp/job");
-  expectNothingLeft(lab, 4);
+  expectTrouble(all, "error", "agent", "h3", "could not be started", "Read-only file system",
+                "XDG_CACHE_HOME");
+  expectTrouble(all, "warning", "files", "h4", "nothing can be written", "Read-only", "--wdir");
+  expectTrouble(all, "error", "files", "h4", "the script cannot be read on h4", "No such file",
+                "scp");
+  expectNothingLeft(lab, 5);
 }
 
 TEST(LabDoctor, LinksThatAreCut) {

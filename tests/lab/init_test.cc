@@ -52,14 +52,14 @@ TEST(LabInit, FromNothingToAJob) {
             "10.77.0.10 slots=2\nleft slots=1\nright slots=2\n");
 
   // Each machine has what it needs, and nobody else's keys.
-  EXPECT_EQ(lab.shell("h1", "cd farandole && cat workload/train.py && ls ssh_worker").out,
+  EXPECT_EQ(lab.shell("h1", "cd ~/farandole && cat workload/train.py && ls ssh_worker").out,
             "print(\"trained\")\nleft\n");
-  EXPECT_EQ(lab.shell("h2", "cd farandole/ssh_worker && ls && stat -c %a . right/*_key").out,
+  EXPECT_EQ(lab.shell("h2", "cd ~/farandole/ssh_worker && ls && stat -c %a . right/*_key").out,
             "right\n700\n600\n600\n600\n");
-  EXPECT_NE(lab.shell("h1", "find farandole -name 'id_*' | grep .").code, 0);
+  EXPECT_NE(lab.shell("h1", "find ~/farandole -name 'id_*' | grep .").code, 0);
 
   // A second time changes nothing.
-  const std::string sum = "cd farandole && find . -type f | sort | xargs sha256sum";
+  const std::string sum = "cd ~/farandole && find . -type f | sort | xargs sha256sum";
   const std::string before = lab.shell("h0", sum).out;
   const Outcome again = lab.run("h0", initWords());
   EXPECT_EQ(again.code, 0) << again.err;
@@ -94,28 +94,16 @@ TEST(LabInit, FromNothingToAJob) {
                                    "[4]<stdout>:h2 trained"));
 
   // The doctor is content, too, from a folder that only this machine has.
-  Command::Options elsewhere;
-  elsewhere.folder = "/";
-  const Outcome verified = lab.run(
-      "h0",
-      {"sh", "-c",
-       "mkdir -p /root/only-here && cd /root/only-here && exec \"$0\" init --verify --dir " +
-           std::string(kFolder),
-       FARANDOLE_COMMAND},
-      elsewhere);
+  const std::string command = FARANDOLE_COMMAND;
+  const Outcome verified = lab.shell("h0", "mkdir ~/only-here && cd ~/only-here && " + command +
+                                               " init --verify --dir " + kFolder);
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, AllOf(HasSubstr("6 of 6 directions work"), HasSubstr("0 errors")));
 
   // As in the launcher's container, where ssh_launcher is ~/.ssh.
-  lab.shell("h0", "cp -a ~/farandole/ssh_launcher ~/.ssh && mv ~/farandole/ssh_launcher away");
-  Command::Options inside;
-  const Outcome contained =
-      lab.run("h0",
-              {"sh", "-c",
-               "cd ~/farandole/workload && exec \"$0\" run --hostfile hostfile "
-               "-np 3 hostname",
-               FARANDOLE_COMMAND},
-              inside);
+  lab.shell("h0", "cp -a ~/farandole/ssh_launcher ~/.ssh && mv ~/farandole/ssh_launcher ~/away");
+  const Outcome contained = lab.shell(
+      "h0", "cd ~/farandole/workload && " + command + " run --hostfile hostfile -np 3 hostname");
   EXPECT_EQ(contained.code, 0) << contained.err;
   EXPECT_THAT(contained.out, HasSubstr("[2]<stdout>:h1\n"));
   for (const LabProcess* sshd : {left.get(), right.get()}) sshd->signal(SIGTERM);

@@ -19,6 +19,7 @@ find_package(nlohmann_json REQUIRED)
 add_executable(lab_tests ${lab_test_sources})
 target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json)
 target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
-  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" LAB_RELAY_ACTOR="$<TARGET_FILE:lab_relay_actor>")
+  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" FARANDOLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+  LAB_RELAY_ACTOR="$<TARGET_FILE:lab_relay_actor>")
 add_dependencies(lab_tests farandole_command lab_delay lab_relay_actor)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

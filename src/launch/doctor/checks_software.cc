@@ -18,10 +18,11 @@ struct Census {
     hosts[value].push_back(host.name);
     if (own.empty() || host.local) own = value;
   }
+  // Something rather than nothing: hosts that lack it are the ones to be named.
   std::string usual() const {
     std::string best = own;
     for (const auto& [value, who] : hosts) {
-      if (who.size() > hosts.at(best).size()) best = value;
+      if (!value.empty() && (best.empty() || who.size() > hosts.at(best).size())) best = value;
     }
     return best;
   }
@@ -58,6 +59,39 @@ std::string writableAdvice(const HostFacts& host, const std::string& path) {
          "with --wdir";
 }
 
+// What is started here is the right one; without it here, what most have.
+void checkScript(const CheckInput& input, Findings& findings) {
+  Census census;
+  std::string right;
+  for (const HostFacts& host : input.hosts) {
+    if (host.facts.is_null()) continue;
+    census.add(host, factText(host.facts, "/script/sha256"));
+    if (host.local) right = factText(host.facts, "/script/sha256");
+  }
+  if (right.empty()) right = census.usual();
+  const std::size_t before = findings.size();
+  for (const HostFacts& host : input.hosts) {
+    const std::string content = factText(host.facts, "/script/sha256");
+    if (host.facts.is_null() || (content == right && !content.empty())) continue;
+    const std::string path = factText(host.facts, "/script/path");
+    const std::string fix =
+        "copy it there: scp " + path + " " + host.name + ":" + path + ", or use a shared folder";
+    if (content.empty()) {
+      const std::string error = factText(host.facts, "/script/error");
+      findings.push_back({Severity::kError, "files", host.name,
+                          "the script cannot be read on " + host.name,
+                          path + ": " + (error.empty() ? "no answer for 5 s" : error), fix});
+    } else {
+      findings.push_back({Severity::kError, "files", host.name,
+                          host.name + " has another content of the script",
+                          "SHA-256 " + content + ", elsewhere: " + right, fix});
+    }
+  }
+  if (findings.size() == before) {
+    findings.push_back({Severity::kOk, "files", "", "content of the script " + right, "", ""});
+  }
+}
+
 void append(Findings& to, Findings some) { to.insert(to.end(), some.begin(), some.end()); }
 
 }  // namespace
@@ -69,9 +103,9 @@ Findings checkSoftware(const CheckInput& input) {
                            "use hosts of one architecture, with Farandole installed on each"));
   append(findings, compare(input, "software", "/python/version", "Python", Severity::kWarning,
                            "use the same image or environment on all hosts: conda env export"));
-  append(findings, compare(input, "software", "/python/virtual_env", "virtual environment",
-                           Severity::kWarning,
-                           "activate it on all hosts, or name its python in the command"));
+  append(findings,
+         compare(input, "software", "/python/executable", "python3", Severity::kWarning,
+                 "use the same environment, at the same place, on all hosts: conda env export"));
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null() || factFlag(host.facts, "/locale/valid", true)) continue;
     findings.push_back(
@@ -121,11 +155,7 @@ Findings checkFiles(const CheckInput& input) {
            "export XDG_CACHE_HOME=/tmp/cache there, or install Farandole on it"});
     }
   }
-  if (script) {
-    append(findings,
-           compare(input, "files", "/script/sha256", "content of the script", Severity::kError,
-                   "copy it there: scp FILE HOST:FOLDER, or use a shared folder"));
-  }
+  if (script) checkScript(input, findings);
   return findings;
 }
 

@@ -32,6 +32,16 @@ void take(Findings& to, Findings from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+std::string agentAdvice(const std::string& name, const std::string& message) {
+  for (const char* trouble : {"Read-only file system", "Permission denied", "No space left"}) {
+    if (message.find(trouble) == std::string::npos) continue;
+    return "free some space or give write access in ~/.cache there; or name another folder: echo "
+           "'export XDG_CACHE_HOME=/tmp/cache' >> ~/.bashrc there; or install Farandole on " +
+           name;
+  }
+  return "farandole run -v -H " + name + " -np 1 hostname shows more";
+}
+
 void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline deadline,
                Visit& visit) {
   if (host.local) {
@@ -58,10 +68,9 @@ void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline 
     visit.probe = std::move(*made);
     return;
   }
-  visit.findings.push_back({Severity::kError, "agent", host.name,
-                            "Farandole could not be started on " + host.name,
-                            printable(made.status().message()),
-                            "farandole run -v -H " + host.name + " -np 1 hostname shows more"});
+  visit.findings.push_back(
+      {Severity::kError, "agent", host.name, "Farandole could not be started on " + host.name,
+       printable(made.status().message()), agentAdvice(host.name, made.status().message())});
 }
 
 void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline deadline,

@@ -4,6 +4,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "launch/console.h"
@@ -92,6 +93,8 @@ Result<DoctorSettings> DoctorCommand::settings() const {
   settings.request.folder =
       folder_.empty() ? std::filesystem::current_path(error).string() : folder_;
   settings.request.script = script_;
+  // The launcher passes it on to all ranks: it decides which Python they find.
+  if (const char* path = std::getenv("PATH")) settings.request.searchPath = path;
   settings.time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(time_));
   settings.makeProbe = makeProbe_;
   return settings;

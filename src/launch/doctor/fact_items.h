@@ -18,7 +18,7 @@ nlohmann::json sshFolder();     // ~/.ssh: owner, modes, keys
 nlohmann::json devices();       // GPUs, by their device files
 nlohmann::json surroundings();  // job systems and sidecars seen in the environment
 nlohmann::json locale();
-nlohmann::json python();
+nlohmann::json python(const std::string& searchPath);  // the one that ranks find
 nlohmann::json openMpi();
 nlohmann::json folder(const std::string& path);  // exists, write test, free space
 nlohmann::json cacheFolder();

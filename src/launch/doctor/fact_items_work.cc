@@ -113,18 +113,18 @@ json script(const std::string& path) {
   return result;
 }
 
-json python() {
-  json result = {{"virtual_env", variable("VIRTUAL_ENV")},
-                 {"conda_env", variable("CONDA_DEFAULT_ENV")},
-                 {"conda_prefix", variable("CONDA_PREFIX")}};
-  const char* kQuestion = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)";
+json python(const std::string& searchPath) {
+  json result = json::object();
+  const char* kQuestion =
+      "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.executable)";
   // Without site packages: the question is which Python, not how long its imports take.
-  const CommandEnd end =
-      runBounded({"python3", "-S", "-c", kQuestion}, Deadline::after(kCommandTime));
+  std::vector<std::string> words{"python3", "-S", "-c", kQuestion};
+  if (!searchPath.empty()) words.insert(words.begin(), {"env", "PATH=" + searchPath});
+  const CommandEnd end = runBounded(words, Deadline::after(kCommandTime));
   if (!end.succeeded()) return result;
   const auto line = end.out.find('\n');
   result["version"] = end.out.substr(0, line);
-  if (line != std::string::npos) result["prefix"] = trimmed(end.out.substr(line + 1));
+  if (line != std::string::npos) result["executable"] = trimmed(end.out.substr(line + 1));
   return result;
 }
 

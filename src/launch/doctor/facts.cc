@@ -20,6 +20,7 @@ using nlohmann::json;
 constexpr Duration kItemTime = std::chrono::seconds(5);
 constexpr std::size_t kMostNames = 4096;
 constexpr std::size_t kLongestPath = 4096;
+constexpr std::size_t kLongestSearchPath = 65536;
 
 std::string currentFolder() {
   std::string buffer(kLongestPath, '\0');
@@ -62,7 +63,10 @@ bool isTextBelow(const json& value, std::size_t limit) {
 }  // namespace
 
 json toJson(const FactsRequest& request) {
-  return {{"names", request.names}, {"folder", request.folder}, {"script", request.script}};
+  return {{"names", request.names},
+          {"folder", request.folder},
+          {"script", request.script},
+          {"path", request.searchPath}};
 }
 
 Result<FactsRequest> factsRequestFromJson(const json& value) {
@@ -70,7 +74,8 @@ Result<FactsRequest> factsRequestFromJson(const json& value) {
   if (!value.is_object() || !value.contains("names") || !value.contains("folder") ||
       !value.contains("script") || !value["names"].is_array() ||
       value["names"].size() > kMostNames || !isTextBelow(value["folder"], kLongestPath) ||
-      !isTextBelow(value["script"], kLongestPath)) {
+      !isTextBelow(value["script"], kLongestPath) || !value.contains("path") ||
+      !isTextBelow(value["path"], kLongestSearchPath)) {
     return wrong();
   }
   FactsRequest request;
@@ -80,6 +85,7 @@ Result<FactsRequest> factsRequestFromJson(const json& value) {
   }
   request.folder = value["folder"];
   request.script = value["script"];
+  request.searchPath = value["path"];
   return request;
 }
 
@@ -96,7 +102,7 @@ json collectFacts(const FactsRequest& request) {
   items.add("/devices", fact_items::devices);
   items.add("/surroundings", fact_items::surroundings);
   items.add("/locale", fact_items::locale);
-  items.add("/python", fact_items::python);
+  items.add("/python", [path = request.searchPath] { return fact_items::python(path); });
   items.add("/open_mpi", fact_items::openMpi);
   items.add("/folder", [folder] { return fact_items::folder(folder); });
   items.add("/cache", fact_items::cacheFolder);

@@ -17,6 +17,7 @@ struct FactsRequest {
   std::vector<std::string> names;  // host names to be resolved there
   std::string folder;              // the job's working folder; empty: the current one
   std::string script;              // a file whose content must be the same everywhere; may be empty
+  std::string searchPath = {};     // the PATH that ranks will have; empty: the host's own
 };
 
 nlohmann::json toJson(const FactsRequest& request);

@@ -43,7 +43,7 @@ json healthy(const std::string& name, int number) {
       {"devices", {{"render", json::array()}, {"nvidia", json::array()}}},
       {"surroundings", {{"variables", json::array()}, {"mode", "none"}, {"istio", false}}},
       {"locale", {{"name", "C.UTF-8"}, {"valid", true}}},
-      {"python", {{"version", "3.11.2"}, {"virtual_env", ""}}},
+      {"python", {{"version", "3.11.2"}, {"executable", "/usr/bin/python3"}}},
       {"open_mpi", {{"version", ""}}},
       {"folder", {{"path", "/work"}, {"exists", true}, {"writable", true}, {"free", 1e12}}},
       {"cache", {{"path", "/home/dev/.cache/farandole"}, {"writable", true}}}};
@@ -164,6 +164,9 @@ TEST(Checks, AnotherScript) {
   input.hosts[0].facts["script"] = {{"sha256", "aa"}};
   input.hosts[1].facts["script"] = {{"sha256", "bb"}};
   expectOne(input, Severity::kError, "beta has another content of the script", "scp");
+  input.hosts[1].facts["script"] = {{"path", "/job/train.py"}, {"error", "No such file"}};
+  expectOne(input, Severity::kError, "cannot be read on beta",
+            "scp /job/train.py beta:/job/train.py");
 }
 
 TEST(Checks, NoWorkingFolder) {

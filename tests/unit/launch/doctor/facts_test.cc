@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -65,13 +66,26 @@ TEST(Facts, AFolderThatIsNotThere) {
   EXPECT_FALSE(factFlag(facts, "/exists", true));
 }
 
+TEST(Facts, ThePythonThatRanksFind) {
+  EXPECT_EQ(factText(fact_items::python("/no/such/folder"), "/version"), "");
+  std::string folder = testing::TempDir() + "farandole.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/python3") << "#!/bin/sh\necho 9.8.7\necho /venv/bin/python3\n";
+  std::filesystem::permissions(folder + "/python3", std::filesystem::perms::owner_all);
+  const json found = fact_items::python(folder);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(factText(found, "/version"), "9.8.7");
+  EXPECT_EQ(factText(found, "/executable"), "/venv/bin/python3");
+}
+
 TEST(Facts, ARequestTravels) {
-  const FactsRequest request{{"alpha", "beta"}, "/work", "train.py"};
+  const FactsRequest request{{"alpha", "beta"}, "/work", "train.py", "/bin"};
   auto back = factsRequestFromJson(json::parse(toJson(request).dump()));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->names, request.names);
   EXPECT_EQ(back->folder, request.folder);
   EXPECT_EQ(back->script, request.script);
+  EXPECT_EQ(back->searchPath, request.searchPath);
 }
 
 TEST(Facts, MalformedRequestsAreRefused) {
