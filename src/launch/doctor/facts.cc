@@ -18,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 constexpr Duration kItemTime = std::chrono::seconds(5);
-constexpr std::size_t kMostNames = 4096;
 constexpr std::size_t kLongestPath = 4096;
 
 std::string currentFolder() {
@@ -49,33 +48,7 @@ class Items {
   std::vector<std::pair<std::string, Background<json>>> running_;
 };
 
-bool isTextBelow(const json& value, std::size_t limit) {
-  return value.is_string() && value.get_ref<const std::string&>().size() <= limit;
-}
-
 }  // namespace
-
-json toJson(const FactsRequest& request) {
-  return {{"names", request.names}, {"folder", request.folder}, {"script", request.script}};
-}
-
-Result<FactsRequest> factsRequestFromJson(const json& value) {
-  const auto wrong = [] { return Status::invalid("malformed request for a host's facts"); };
-  if (!value.is_object() || !value.contains("names") || !value.contains("folder") ||
-      !value.contains("script") || !value["names"].is_array() ||
-      value["names"].size() > kMostNames || !isTextBelow(value["folder"], kLongestPath) ||
-      !isTextBelow(value["script"], kLongestPath)) {
-    return wrong();
-  }
-  FactsRequest request;
-  for (const json& name : value["names"]) {
-    if (!isTextBelow(name, 255)) return wrong();
-    request.names.push_back(name);
-  }
-  request.folder = value["folder"];
-  request.script = value["script"];
-  return request;
-}
 
 json collectFacts(const FactsRequest& request) {
   const std::string folder = request.folder.empty() ? currentFolder() : request.folder;
