@@ -6,12 +6,14 @@ JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 RANKS  ?= 2
 ROUNDS ?= 10
+# = : the shell counts in a variable of this name.
+SECONDS = 20
 
 BIN := build/bin
 # Each sanitizer is a build directory of its own (CMakePresets.json).
 SANITIZED_LABELS := unit|conformance|multiproc
 
-.PHONY: help deps deps-test build demo test check install bench soak asan tsan format clean
+.PHONY: help deps deps-test build demo test check install bench soak asan tsan arm64 fuzz format clean
 
 help: ## this list
 	@echo "make demo                install what is missing, build, train Fashion-MNIST on $(RANKS) ranks"
@@ -22,6 +24,8 @@ help: ## this list
 	@echo "make bench               this machine's figures, beside those of the peers that are installed"
 	@echo "make soak ROUNDS=N       conformance and multi-process tests again and again (default $(ROUNDS))"
 	@echo "make asan, make tsan     the tests under the sanitizers"
+	@echo "make arm64               build for arm64, and run the kernels' tests in an emulator"
+	@echo "make fuzz SECONDS=N      every fuzzer of a decoder for N seconds (default $(SECONDS))"
 	@echo "make format              clang-format all sources"
 	@echo "make clean               remove the build directories"
 
@@ -60,9 +64,17 @@ soak: deps-test build
 asan tsan: deps-test
 	@tools/sanitize $@ '$(SANITIZED_LABELS)' $(JOBS)
 
+arm64:
+	@tools/deps build arm64
+	@tools/arm64 test $(JOBS)
+
+fuzz:
+	@tools/deps build fuzz
+	@tools/fuzz $(SECONDS) $(JOBS)
+
 format:
 	@tools/deps ci
 	@tools/sources | xargs -r clang-format -i
 
 clean:
-	@cmake -E rm -rf build build-dev build-asan build-tsan
+	@cmake -E rm -rf build build-dev build-asan build-tsan build-arm64 build-fuzz

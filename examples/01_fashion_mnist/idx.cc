@@ -96,8 +96,13 @@ IdxArray readIdx(const std::filesystem::path& path, std::size_t dimensions) {
     total *= extent;
     array.dimensions.push_back(extent);
   }
-  array.values.resize(total);
-  reader.read(array.values.data(), total, "its data");
+  // Not at once: a damaged header must not cost more memory than there are data.
+  constexpr std::size_t kStep = std::size_t{1} << 20;
+  while (array.values.size() < total) {
+    const std::size_t have = array.values.size();
+    array.values.resize(std::min(total, have + kStep));
+    reader.read(array.values.data() + have, array.values.size() - have, "its data");
+  }
   reader.expectEnd();
   return array;
 }

@@ -57,18 +57,23 @@ void put(Writer& writer, const Abort& m) {
   writer.number(m.culprit);
 }
 
+// Nothing but 0 and 1: a message has one form only.
+bool getFlag(Reader& reader, bool& flag) {
+  const auto value = reader.number<std::uint8_t>();
+  flag = value == 1;
+  return value <= 1;
+}
+
 bool get(Reader& reader, Announce& m) {
   m.name = reader.text(kMaxNameBytes);
   auto meta = Meta::decode(reader);
   if (!meta) return false;
   m.meta = std::move(*meta);
-  m.shared = reader.number<std::uint8_t>() != 0;
-  return true;
+  return getFlag(reader, m.shared);
 }
 bool get(Reader& reader, Repeat& m) {
   m.plan = getPlan(reader);
-  m.shared = reader.number<std::uint8_t>() != 0;
-  return true;
+  return getFlag(reader, m.shared);
 }
 bool get(Reader&, Join&) { return true; }
 bool get(Reader& reader, Withdraw& m) {

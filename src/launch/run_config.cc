@@ -9,6 +9,7 @@
 #include <iterator>
 #include <optional>
 
+#include "launch/hosts/text.h"
 #include "launch/suggest.h"
 
 namespace farandole {
@@ -59,7 +60,7 @@ Status add(std::vector<std::string>& words, const KnownOption& option, const std
     return {};
   }
   const auto wanted = truth(value);
-  if (!wanted) return Status::invalid(where + " is true or false, not '" + value + "'");
+  if (!wanted) return Status::invalid(where + " is true or false, not " + quoted(value));
   if (*wanted) words.push_back(option.name);
   return {};
 }
@@ -78,9 +79,9 @@ Result<std::vector<std::string>> optionsFromEnvironment(const char* const* envir
     const std::string name = dashed(std::string_view(variable).substr(kPrefix.size()));
     const KnownOption* option = find(known, name);
     if (option == nullptr) {
-      return Status::invalid("the variable " + unknown(variable, name, known));
+      return Status::invalid("the variable " + unknown(oneLine(variable), name, known));
     }
-    FARANDOLE_RETURN_IF_ERROR(add(words, *option, value, "the variable " + variable));
+    FARANDOLE_RETURN_IF_ERROR(add(words, *option, value, "the variable " + oneLine(variable)));
   }
   return words;
 }
@@ -101,21 +102,21 @@ Result<std::vector<std::string>> optionsFromYaml(const std::string& path, std::s
       const std::string where = at(entry.first.Mark());
       const std::string name = dashed(key);
       const KnownOption* option = find(known, name);
-      if (option == nullptr) return Status::invalid(where + unknown("'" + key + "'", name, known));
+      if (option == nullptr) return Status::invalid(where + unknown(quoted(key), name, known));
       std::vector<std::string> values;
       if (entry.second.IsSequence() && option->repeatable) {
         for (const auto& item : entry.second) values.push_back(item.as<std::string>());
       } else if (entry.second.IsScalar() || entry.second.IsNull()) {
         values.push_back(entry.second.IsNull() ? "" : entry.second.as<std::string>());
       } else {
-        return Status::invalid(where + "'" + key + "' takes one value");
+        return Status::invalid(where + quoted(key) + " takes one value");
       }
       for (const std::string& value : values) {
-        FARANDOLE_RETURN_IF_ERROR(add(words, *option, value, where + "'" + key + "'"));
+        FARANDOLE_RETURN_IF_ERROR(add(words, *option, value, where + quoted(key)));
       }
     }
   } catch (const YAML::Exception& error) {
-    return Status::invalid(at(error.mark) + "this is not YAML: " + error.msg);
+    return Status::invalid(at(error.mark) + "this is not YAML: " + oneLine(error.msg));
   }
   return words;
 }

@@ -1,42 +1,11 @@
-// Fuzzes the frames of the agent's socket. The first byte chooses how the rest is cut into pieces.
-// Beyond not crashing: the pieces must not matter, and a message that decodes must encode to the
-// very bytes it came from.
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <string>
-#include <string_view>
-#include <vector>
-
+// Fuzzes the frames of the agent's socket.
 #include "bootstrap/wire.h"
+#include "stream.h"
 
-namespace farandole::wire {
+namespace farandole::fuzz {
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-std::vector<Frame> decode(std::string_view bytes, std::size_t piece) {
-  FrameDecoder decoder;
-  std::vector<Frame> frames;
-  while (!bytes.empty()) {
-    decoder.feed(bytes.substr(0, piece));
-    bytes.remove_prefix(std::min(piece, bytes.size()));
-    for (;;) {
-      Result<std::optional<Frame>> frame = decoder.next();
-      if (!frame.ok()) {
-        require(decoder.buffered() == 0);
-        return frames;
-      }
-      if (!frame.value()) break;
-      const auto limit = maxBody(static_cast<std::uint16_t>(frame.value()->type));
-      require(limit && frame.value()->body.size() <= *limit);
-      frames.push_back(std::move(*frame.value()));
-    }
-  }
-  return frames;
-}
+using namespace wire;
 
 // The frame that the decoded message encodes to, or nothing if the body was refused.
 std::string again(const Frame& frame) {
@@ -66,29 +35,46 @@ std::string again(const Frame& frame) {
       Result<RankEnd> end = decodeRankEnd(frame.body);
       return end.ok() ? encodeRankEnd(end.value()) : "";
     }
+    case FrameType::kArrived: {
+      Result<Arrived> arrived = decodeArrived(frame.body);
+      return arrived.ok() ? encodeArrived(arrived->size, arrived->refusal) : "";
+    }
+    case FrameType::kGone: return encodeGone();
   }
   return "";
 }
 
-void run(std::string_view input) {
-  if (input.empty()) return;
-  const std::size_t piece = 1 + static_cast<unsigned char>(input.front());
-  input.remove_prefix(1);
-  const std::vector<Frame> whole = decode(input, input.size() + 1);
-  const std::vector<Frame> pieces = decode(input, piece);
-  require(whole.size() == pieces.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    require(whole[i].type == pieces[i].type && whole[i].id == pieces[i].id &&
-            whole[i].body == pieces[i].body);
-    const std::string bytes = again(whole[i]);
-    if (!bytes.empty()) require(bytes.substr(kHeaderBytes) == whole[i].body);
-  }
-}
-
 }  // namespace
-}  // namespace farandole::wire
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  farandole::wire::run({reinterpret_cast<const char*>(data), size});
-  return 0;
+std::vector<std::string> seeds() {
+  RankEnd end;
+  end.rank = 1;
+  end.host = "node1";
+  const std::vector<std::string> frames = {encodePut(1, "key", "value"),
+                                           encodeGet(2, "key"),
+                                           encodeFence(3, "key", 4),
+                                           encodeCancel(5),
+                                           encodeReport("text"),
+                                           encodeAnswer(6, {}, "value"),
+                                           encodeAnswer(7, Status::timeout("late"), ""),
+                                           encodeRankEnd(end),
+                                           encodeArrived(2, "no"),
+                                           encodeGone()};
+  std::vector<std::string> all;
+  std::string stream;
+  for (const std::string& frame : frames) {
+    all.push_back(choose(3, frame));
+    stream += frame;
+  }
+  all.push_back(choose(10, stream));
+  return all;
 }
+
+bool run(std::string_view input) {
+  const Cut stream = cutBothWays(input, wire::maxBody);
+  bool good = stream.whole;
+  for (const Frame& frame : stream.frames) good = checkAgain(again(frame), frame.body) && good;
+  return good;
+}
+
+}  // namespace farandole::fuzz

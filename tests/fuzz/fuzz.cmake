@@ -1,24 +1,48 @@
-# libFuzzer programs, one per decoder: clang only, -DFARANDOLE_FUZZ=ON. Run one with
-#   bin/fuzz_bootstrap_frame -max_total_time=60
+# libFuzzer programs, one per family of decoders: clang only, -DFARANDOLE_FUZZ=ON. tools/fuzz builds and runs them all.
 option(FARANDOLE_FUZZ "Build the fuzzers (clang)" OFF)
 if(FARANDOLE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "FARANDOLE_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
   endif()
-  # The decoders' own sources, so that they are instrumented whatever the library was built with.
+  set(sanitizers address,undefined)
+  add_custom_target(fuzzers)
+  # What all link, and libFuzzer's entry points.
+  add_library(fuzz_common OBJECT ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc ${PROJECT_SOURCE_DIR}/src/base/status.cc
+    ${PROJECT_SOURCE_DIR}/src/bootstrap/wire.cc)
+  target_link_libraries(fuzz_common PUBLIC farandole_options)
+  target_compile_options(fuzz_common PUBLIC -fsanitize=fuzzer-no-link,${sanitizers} -fno-sanitize-recover=all -g1 -O1)
+  target_link_options(fuzz_common PUBLIC -fsanitize=fuzzer,${sanitizers})
+
+  # farandole_fuzzer(NAME SOURCES…): NAME_fuzz.cc and the decoders' own sources (relative to src/), so that they are
+  # instrumented whatever the library was built with.
   function(farandole_fuzzer name)
-    add_executable(fuzz_${name} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}_fuzz.cc
-      ${PROJECT_SOURCE_DIR}/src/base/status.cc ${ARGN})
-    target_link_libraries(fuzz_${name} PRIVATE farandole_options)
-    target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer,address,undefined
-      -fno-sanitize-recover=all -g -O1)
-    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer,address,undefined)
-    add_test(NAME fuzz.${name} COMMAND fuzz_${name} -runs=100000 -seed=1 -max_len=4096)
-    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/)
+    add_executable(fuzz_${name} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}_fuzz.cc ${ARGN})
+    target_link_libraries(fuzz_${name} PRIVATE fuzz_common)
+    add_dependencies(fuzzers fuzz_${name})
   endfunction()
-  farandole_fuzzer(bootstrap_frame ${PROJECT_SOURCE_DIR}/src/bootstrap/wire.cc)
-  set(host_parsers host_spec.cc host_list.cc host_range.cc host_file.cc read_file.cc text.cc
-    scheduler.cc slurm_allocation.cc batch_allocation.cc cpu_list.cc)
-  list(TRANSFORM host_parsers PREPEND ${PROJECT_SOURCE_DIR}/src/launch/hosts/)
-  farandole_fuzzer(host_list ${host_parsers})
+
+  set(fashion ../examples/01_fashion_mnist)
+  set(hosts host_spec host_list host_range host_file read_file text scheduler slurm_allocation batch_allocation cpu_list)
+  list(TRANSFORM hosts REPLACE "(.+)" "launch/hosts/\\1.cc")
+  set(checks fact_access facts_request checks checks_inputs checks_limits checks_network checks_software checks_ssh
+    checks_surroundings report)
+  list(TRANSFORM checks REPLACE "(.+)" "launch/doctor/\\1.cc")
+
+  find_package(nlohmann_json REQUIRED)
+  find_package(yaml-cpp REQUIRED)
+  farandole_fuzzer(bootstrap_frame)
+  farandole_fuzzer(handshake bootstrap/handshake.cc bootstrap/meeting_messages.cc bootstrap/unix_socket.cc)
+  farandole_fuzzer(control control/messages.cc control/meta.cc control/byte_ring.cc base/types.cc)
+  farandole_fuzzer(agent_frame launch/remote/agent_wire.cc)
+  farandole_fuzzer(host_list ${hosts})
+  farandole_fuzzer(config launch/run_config.cc launch/compat/horovodrun_config.cc launch/suggest.cc
+    launch/hosts/text.cc)
+  farandole_fuzzer(doctor ${checks})
+  farandole_fuzzer(example_files ${fashion}/idx.cc ${fashion}/checkpoint.cc)
+  target_link_libraries(fuzz_handshake PRIVATE OpenSSL::Crypto)
+  target_link_libraries(fuzz_config PRIVATE yaml-cpp)
+  target_link_libraries(fuzz_doctor PRIVATE nlohmann_json::nlohmann_json)
+  target_link_libraries(fuzz_example_files PRIVATE ZLIB::ZLIB)
+  target_include_directories(fuzz_example_files PRIVATE ${PROJECT_SOURCE_DIR}/examples/01_fashion_mnist)
 endif()

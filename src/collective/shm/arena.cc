@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,7 +25,6 @@ namespace farandole {
 namespace {
 
 constexpr std::size_t kGranule = 64;
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // 256 ranks that map each other's arenas must fit into 47 bits of address space.
 #ifdef FARANDOLE_THREAD_SANITIZER
@@ -40,11 +40,17 @@ constexpr std::size_t roundUp(std::size_t value, std::size_t unit) {
 }
 constexpr std::size_t roundDown(std::size_t value, std::size_t unit) { return value / unit * unit; }
 
+// 4 KiB nearly everywhere; some arm64 kernels have 16 or 64.
+std::size_t pageBytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 // Large allocations start on page boundaries, so that freeing them returns every page; the largest
 // where a huge page could begin.
-constexpr std::size_t alignmentFor(std::size_t bytes) {
+std::size_t alignmentFor(std::size_t bytes) {
   if (bytes >= kHugePage) return kHugePage;
-  return bytes >= kPage ? kPage : kGranule;
+  return bytes >= pageBytes() ? pageBytes() : kGranule;
 }
 
 std::size_t limitOf(decltype(RLIMIT_AS) resource) {
@@ -126,8 +132,8 @@ Status Arena::reserve(std::size_t offset, std::size_t bytes) {
                                  megabytes(available) + " available to this process");
     }
   }
-  const std::size_t begin = roundDown(offset, kPage);
-  const std::size_t end = roundUp(offset + bytes, kPage);
+  const std::size_t begin = roundDown(offset, pageBytes());
+  const std::size_t end = roundUp(offset + bytes, pageBytes());
   // A signal may interrupt a long reservation, which then starts again: bounded, because a stream
   // of signals must not keep it here for ever.
   for (int attempt = 0; attempt < 1000; ++attempt) {
@@ -178,8 +184,9 @@ void Arena::release(std::size_t offset, std::size_t bytes) {
 void Arena::clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin,
                   std::size_t freeEnd) {
   const std::size_t end = offset + bytes;
-  const std::size_t pagesBegin = std::max(roundUp(freeBegin, kPage), roundDown(offset, kPage));
-  const std::size_t pagesEnd = std::min(roundDown(freeEnd, kPage), roundUp(end, kPage));
+  const std::size_t pagesBegin =
+      std::max(roundUp(freeBegin, pageBytes()), roundDown(offset, pageBytes()));
+  const std::size_t pagesEnd = std::min(roundDown(freeEnd, pageBytes()), roundUp(end, pageBytes()));
   if (pagesBegin >= pagesEnd) {
     std::memset(base() + offset, 0, bytes);
     return;
@@ -211,10 +218,10 @@ Status Arena::detach() {
   // Pages are exchanged, and small allocations share pages: so ranges are joined page by page.
   std::size_t done = 0;
   for (auto block = used_.begin(); block != used_.end();) {
-    const std::size_t begin = roundDown(block->first, kPage);
-    std::size_t end = roundUp(block->first + block->second, kPage);
+    const std::size_t begin = roundDown(block->first, pageBytes());
+    std::size_t end = roundUp(block->first + block->second, pageBytes());
     for (++block; block != used_.end() && block->first <= end; ++block) {
-      end = roundUp(block->first + block->second, kPage);
+      end = roundUp(block->first + block->second, pageBytes());
     }
     FARANDOLE_RETURN_IF_ERROR(detachRange(done, begin, /*keepContents=*/false));
     FARANDOLE_RETURN_IF_ERROR(detachRange(begin, end, /*keepContents=*/true));

@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "launch/hosts/text.h"
 #include "launch/suggest.h"
 
 namespace farandole {
@@ -86,7 +87,7 @@ Status unknownKey(const std::string& where, const std::string& section, const st
   }
   if (section.empty()) known.insert(known.end(), std::begin(kSections), std::end(kSections));
   const auto guess = closest(name, known);
-  return Status::invalid(where + "horovodrun has no key '" + name + "'" +
+  return Status::invalid(where + "horovodrun has no key " + quoted(name) +
                          (section.empty() ? "" : " in '" + section + "'") +
                          (guess ? "; did you mean '" + *guess + "'?" : "; leave it out"));
 }
@@ -161,7 +162,7 @@ Result<std::vector<std::string>> horovodConfigFlags(const std::string& path) {
                            "': check the path");
   } catch (const YAML::Exception& error) {
     return Status::invalid(path + ":" + std::to_string(error.mark.line + 1) +
-                           ": not YAML: " + error.msg);
+                           ": not YAML: " + oneLine(error.msg));
   }
   return flags;
 }

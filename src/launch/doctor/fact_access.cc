@@ -1,10 +1,18 @@
 #include "launch/doctor/fact_access.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace farandole {
 
 using nlohmann::json;
+namespace {
+
+// No fact is larger; and what is smaller fits into every integer of 64 bits.
+constexpr double kLargest = 1e18;
+
+}  // namespace
 
 const json& factAt(const json& facts, const std::string& path) {
   static const json kNothing;
@@ -37,7 +45,8 @@ std::string factText(const json& facts, const std::string& path) {
 
 double factNumber(const json& facts, const std::string& path, double otherwise) {
   const json& value = factAt(facts, path);
-  return value.is_number() ? value.get<double>() : otherwise;
+  const double number = value.is_number() ? value.get<double>() : otherwise;
+  return std::abs(number) <= kLargest ? number : otherwise;
 }
 
 bool factFlag(const json& facts, const std::string& path, bool otherwise) {
@@ -47,6 +56,7 @@ bool factFlag(const json& facts, const std::string& path, bool otherwise) {
 
 std::string describeBytes(double bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  bytes = std::clamp(bytes, -kLargest, kLargest);
   int unit = 0;
   while (bytes >= 1024 && unit < 4) {
     bytes /= 1024;

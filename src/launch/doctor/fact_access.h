@@ -12,6 +12,7 @@ const nlohmann::json& factAt(const nlohmann::json& facts, const std::string& pat
 
 // Without control characters, at most 512 bytes: it is going to be printed.
 std::string factText(const nlohmann::json& facts, const std::string& path);
+// At most 1e18: it may be converted to an integer.
 double factNumber(const nlohmann::json& facts, const std::string& path, double otherwise = 0);
 bool factFlag(const nlohmann::json& facts, const std::string& path, bool otherwise = false);
 

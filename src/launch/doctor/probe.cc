@@ -16,9 +16,10 @@ json failure(const Status& status) {
 Status statusOf(const json& answer) {
   if (!answer.is_object()) return Status::internal("a malformed answer from a host's probe");
   if (!answer.contains("error")) return {};
-  const int code = static_cast<int>(factNumber(answer, "/code"));
-  const bool known = code > 0 && code <= static_cast<int>(Code::kInternal);
-  return {known ? static_cast<Code>(code) : Code::kInternal, factText(answer, "/error")};
+  const double code = factNumber(answer, "/code");
+  const bool known = code >= 1 && code <= static_cast<double>(Code::kInternal);
+  return {known ? static_cast<Code>(static_cast<int>(code)) : Code::kInternal,
+          factText(answer, "/error")};
 }
 
 }  // namespace

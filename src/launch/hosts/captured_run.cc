@@ -158,7 +158,8 @@ std::string lastLineOf(const std::string& text) {
   line = trimmed(line.substr(line.rfind('\n') + 1));
   std::string result;
   for (char c : line.substr(0, kMost)) {
-    const bool control = (c >= 0 && c < ' ') || c == 0x7f;
+    const auto code = static_cast<unsigned char>(c);  // char has no sign on arm64
+    const bool control = code < 0x20 || code == 0x7f;
     result += control ? '?' : c;
   }
   return result;

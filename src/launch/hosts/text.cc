@@ -33,6 +33,14 @@ std::string quoted(std::string_view text) {
   return result;
 }
 
+std::string oneLine(std::string text) {
+  for (char& c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) c = '?';
+  }
+  return text;
+}
+
 std::vector<std::string_view> splitWords(std::string_view text) {
   std::vector<std::string_view> words;
   while (!(text = trimmed(text)).empty()) {

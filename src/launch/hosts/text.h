@@ -18,6 +18,9 @@ std::optional<std::int64_t> parseDigits(std::string_view text);
 // The text in quotes for an error message: one line, printable, of bounded length, whatever it is.
 std::string quoted(std::string_view text);
 
+// Control characters become '?': for an error message, which is one line.
+std::string oneLine(std::string text);
+
 // The words between blanks.
 std::vector<std::string_view> splitWords(std::string_view text);
 

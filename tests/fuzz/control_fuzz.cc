@@ -1,0 +1,108 @@
+// Fuzzes the control channel: the messages, and the ring in shared memory that carries them. The
+// first byte chooses: a submission, an entry of the log, or a ring whose memory another rank wrote.
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "control/byte_ring.h"
+#include "control/messages.h"
+#include "fuzz.h"
+
+namespace farandole::fuzz {
+namespace {
+
+constexpr std::size_t kRing = 256;
+constexpr std::uint32_t kEpoch = 1;
+
+std::span<const std::byte> asBytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+std::string asText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool checkMeta(const Meta& meta) {
+  require(meta.elements() >= 0 && meta.bytes() >= 0 && !name(meta.kind).empty());
+  const std::string text = difference(meta, "a", meta, "b");
+  // Equal to itself, unless a scale is not a number.
+  require(meta.prescale != meta.prescale || meta.postscale != meta.postscale || text.empty());
+  require(text.empty() || !agree(meta, meta));
+  return true;
+}
+
+template <typename Message>
+bool runMessage(std::string_view input, const std::optional<Message>& message) {
+  if (!message) return false;
+  require(asText(encode(*message)) == input);
+  return std::visit(
+      [](const auto& m) {
+        if constexpr (requires { m.meta; }) return checkMeta(m.meta);
+        return true;
+      },
+      *message);
+}
+
+// 8 bytes of head, then the ring's memory.
+bool runRing(std::string_view input) {
+  if (input.size() < 8) return false;
+  std::uint64_t claimed = 0;
+  std::memcpy(&claimed, input.data(), sizeof claimed);
+  input.remove_prefix(sizeof claimed);
+  std::vector<std::byte> memory(kRing);  // on the heap, so that a read beyond it is seen
+  if (!input.empty()) std::memcpy(memory.data(), input.data(), std::min(input.size(), kRing));
+  const std::atomic<std::uint64_t> head(claimed);
+  RingReader reader(memory.data(), kRing, &head, kEpoch);
+  std::vector<std::byte> record;
+  // Every record takes at least 8 of at most kRing bytes.
+  for (std::size_t i = 0; i <= kRing / 8; ++i) {
+    const RingRead read = reader.read(record);
+    if (read != RingRead::kRecord) return read == RingRead::kEmpty && reader.position() == claimed;
+    require(record.size() <= kRing);
+  }
+  std::abort();
+}
+
+std::string ringSeed() {
+  std::vector<std::byte> memory(kRing);
+  std::atomic<std::uint64_t> head(0);
+  RingWriter writer(memory.data(), kRing, &head, kEpoch);
+  for (const char* record : {"", "one", "a longer record"})
+    require(writer.write(asBytes(record), 0));
+  const std::uint64_t at = head.load();
+  return std::string(reinterpret_cast<const char*>(&at), sizeof at) + asText(memory);
+}
+
+}  // namespace
+
+std::vector<std::string> seeds() {
+  Meta meta;
+  meta.kind = Kind::kReducescatter;
+  meta.shape = {4, 3};
+  meta.splits = {1, 3};
+  const std::vector<Submission> submissions = {Announce{"tensor", meta, true},
+                                               Repeat{{1, 2}, false}, Join{}, Withdraw{"tensor"}};
+  const std::vector<LogEntry> entries = {Define{{1, 2}, "tensor", meta},
+                                         Batch{{{1, 2}, {3, 4}}, {0, 5}},
+                                         Refuse{"tensor", "differs", 1},
+                                         Joined{3},
+                                         Resend{1, {1, 2}},
+                                         Withdrawn{1, "tensor"},
+                                         Abort{"text", 2}};
+  std::vector<std::string> all;
+  for (const auto& message : submissions) all.push_back(choose(0, asText(encode(message))));
+  for (const auto& entry : entries) all.push_back(choose(1, asText(encode(entry))));
+  all.push_back(choose(2, ringSeed()));
+  return all;
+}
+
+bool run(std::string_view input) {
+  if (input.empty()) return false;
+  const char reader = input.front();
+  input.remove_prefix(1);
+  if (reader == 0) return runMessage(input, decodeSubmission(asBytes(input)));
+  if (reader == 1) return runMessage(input, decodeLogEntry(asBytes(input)));
+  return runRing(input);
+}
+
+}  // namespace farandole::fuzz
