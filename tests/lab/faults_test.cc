@@ -263,6 +263,20 @@ TEST(LabFaults, InterruptedOnceAndTwice) {
   expectNothingLeft(lab, 2);
 }
 
+TEST(LabFaults, InterruptedWhileItStarts) {
+  LAB_OR_SKIP();
+  const Lab lab;
+  lab.writeFile("h2", "/root/.bashrc", "sleep 3\n");
+  const auto job = startJob(lab, {"-v", "-H", "h0:1,h1:1,h2:1"}, "touch /tmp/begun; sleep 300");
+  ASSERT_TRUE(job->waitForOutput("host h1 is ready")) << job->err();
+  job->signal(SIGINT);
+  const Outcome outcome = job->finish();
+  EXPECT_EQ(outcome.code, 128 + SIGINT);
+  EXPECT_THAT(outcome.err, Not(HasSubstr("warning")));
+  expectNothingLeft(lab, 3);
+  EXPECT_EQ(lab.run("h1", {"test", "-e", "/tmp/begun"}).code, 1);
+}
+
 TEST(LabFaults, WhatRanksLeaveBehindIsEnded) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
