@@ -60,10 +60,28 @@ TEST(LabFaults, LauncherKilledWhileItConnectsAndPushes) {
   lab.must("port", {"h2", "12345", "drop"});
   const auto job = startJob(lab, {"--push", "-H", "h1:1,h2:1"}, "true");
   ASSERT_TRUE(waitUntil(seconds(20), [&] {
-    return lab.shell("h1", "du -s /root/.cache/farandole/.new.*/bin").code == 0;
+    return lab.shell("h1", "ls /root/.cache/farandole/.new.*/*").code == 0;
   }));
   job->signal(SIGKILL);
   expectNothingLeft(lab, 3);
+  EXPECT_EQ(lab.shell("h1", "ls -A /root/.cache/farandole").out, "");
+}
+
+// Nobody tells the other side that the cable is out; it must find out by itself.
+TEST(LabFaults, LinkCutWhileItPushes) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  lab.must("rate", {"h1", "20mbit"});
+  const auto job = startJob(lab, {"--push", "-H", "h1:1"}, "true");
+  ASSERT_TRUE(waitUntil(seconds(20), [&] {
+    return lab.shell("h1", "ls /root/.cache/farandole/.new.*/*").code == 0;
+  }));
+  lab.cut("h1");
+  const Outcome outcome = job->finish();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("host h1: the connection"));
+  lab.heal("h1");
+  expectNothingLeft(lab, 2, seconds(75));
   EXPECT_EQ(lab.shell("h1", "ls -A /root/.cache/farandole").out, "");
 }
 
