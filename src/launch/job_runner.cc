@@ -327,7 +327,8 @@ void JobRunner::handleSignal(int signal) {
 }
 
 void JobRunner::interrupt(int signal) {
-  giveUpOutput_ = giveUpOutput_ || interruptedBy_.has_value() || runningRanks() == 0;
+  const bool over = runningRanks() == 0 && !starting_;
+  giveUpOutput_ = giveUpOutput_ || interruptedBy_.has_value() || over;
   if (interruptedBy_) return killRanks();
   interruptedBy_ = signal;
   if (runningRanks() == 0) return;

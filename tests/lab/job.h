@@ -70,4 +70,33 @@ inline void expectRefused(const Lab& lab, int hosts, const Outcome& outcome,
   expectNothingLeft(lab, hosts);
 }
 
+// A rank with a child in a session of its own and an orphan; none of them ends by itself.
+inline constexpr const char* kFamily =
+    "setsid sleep 301 & (setsid sh -c 'sleep 302 & sleep 303' &) ; echo ready $RANK; exec sleep "
+    "304";
+
+// A long job, once all its ranks are there.
+inline std::unique_ptr<LabProcess> longJob(const Lab& lab, const Words& more, int ranks,
+                                           const std::string& script = kFamily) {
+  Words options{"-q"};
+  options.insert(options.end(), more.begin(), more.end());
+  auto job = startJob(lab, options, script);
+  EXPECT_TRUE(job->waitForOutput("ready", ranks)) << job->err();
+  return job;
+}
+
+// The number, on its host, of the first process there whose command line begins so.
+inline std::string pidOn(const Lab& lab, const std::string& host, const std::string& part) {
+  for (const std::string& line : lab.processes(host)) {
+    const auto space = line.find(' ');
+    if (line.compare(space + 1, part.size(), part) == 0) return line.substr(0, space);
+  }
+  ADD_FAILURE() << "no " << part << " on " << host;
+  return "0";
+}
+
+inline std::string agentOn(const Lab& lab, const std::string& host) {
+  return pidOn(lab, host, FARANDOLE_COMMAND " agent");
+}
+
 }  // namespace farandole::test

@@ -93,14 +93,20 @@ std::string RemoteHost::remoteScript() const {
     return script + "v=$(farandole --version 2>/dev/null); echo \"" + std::string(kMissing) +
            "${v:-nothing}\"; exit 3";
   }
-  script += "echo \"" + std::string(kNeed) +
-            "$(uname -sm)\"; n=; u=$(umask); umask 077; e=$(mkdir -p \"$d\" 2>&1) && " +
-            "n=$(mktemp -d \"$d/.new.XXXXXX\") && e=$(head -c " +
-            std::to_string(common_.archiveBytes) +
-            " | tar -xf - -C \"$n\" 2>&1) && test -x \"$n/bin/farandole\" && { mv -T \"$n\" \"$t\" "
-            "2>/dev/null; test -x \"$t/bin/farandole\"; } && { rm -rf \"$n\"; umask $u; exec "
-            "\"$t/bin/farandole\" agent; }; rm -rf \"$n\"; echo \"" +
-            std::string(kPushFailed) + "\"$e; exit 4";
+  // In pieces, each of which must come in time: when the link is cut, sshd may keep us for hours.
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  const std::string receive = "k=$(command -v timeout) && k=\"$k 30\"; i=0; while test $i -lt " +
+                              std::to_string(common_.archiveBytes / kPiece) + " && $k head -c " +
+                              std::to_string(kPiece) + "; do i=$((i+1)); done; $k head -c " +
+                              std::to_string(common_.archiveBytes % kPiece);
+  script +=
+      "echo \"" + std::string(kNeed) +
+      "$(uname -sm)\"; n=; u=$(umask); umask 077; e=$(mkdir -p \"$d\" 2>&1) && " +
+      "n=$(mktemp -d \"$d/.new.XXXXXX\") && e=$({ " + receive +
+      "; } | tar -xf - -C \"$n\" 2>&1) && test -x \"$n/bin/farandole\" && { mv -T \"$n\" \"$t\" "
+      "2>/dev/null; test -x \"$t/bin/farandole\"; } && { rm -rf \"$n\"; umask $u; exec "
+      "\"$t/bin/farandole\" agent; }; rm -rf \"$n\"; echo \"" +
+      std::string(kPushFailed) + "\"$e; exit 4";
   return script;
 }
 
