@@ -85,6 +85,13 @@ TEST(Messages, RefusesAShapeWhoseSizeOverflows) {
   EXPECT_FALSE(decodeSubmission(encode(Submission(Announce{"n", meta, false}))));
 }
 
+TEST(Messages, AFlagHasOneForm) {
+  auto bytes = encode(Submission(Repeat{{1, 2}, true}));
+  ASSERT_TRUE(decodeSubmission(bytes).has_value());
+  bytes.back() = std::byte{2};
+  EXPECT_FALSE(decodeSubmission(bytes).has_value());
+}
+
 TEST(Messages, SurviveRandomBytes) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 50000; ++i) {
