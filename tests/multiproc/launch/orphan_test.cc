@@ -44,6 +44,19 @@ TEST(LaunchOrphans, NoneWhenTheLauncherIsKilledWhileProcessesAreStopped) {
   expectGone(pids, std::chrono::seconds(5));
 }
 
+// The guardian of the second start guards as well as that of the first.
+TEST(LaunchOrphans, NoneWhenTheLauncherOfARestartedJobIsKilled) {
+  Command command(shellJob(
+      2,
+      "test $TORCHELASTIC_RESTART_COUNT = 1 || exit 1; " + std::string(kFamily) + "wait; sleep 300",
+      {"--max-restarts", "1"}));
+  ASSERT_TRUE(command.waitForOutput("pid ", 8)) << command.err();
+  const auto pids = pidsIn(command.out());
+  ASSERT_EQ(pids.size(), 8U);
+  command.signal(SIGKILL);
+  expectGone(pids, std::chrono::seconds(5));
+}
+
 TEST(LaunchOrphans, NoneAfterANormalEndAndOneLineSaysSo) {
   const Outcome outcome =
       runCommand(shellJob(2, std::string(kFamily) + "exit 0", {"--grace", "1"}));

@@ -34,6 +34,8 @@ TEST(LaunchUsage, MistakesAreExplainedInOneLine) {
       {{"run", "-H", "-a:2", "true"}, 2, "begins with '-'"},
       {{"run", "-np", "3", "-H", "localhost:2", "true"}, 2, "2 slots"},
       {{"run", "-H", "a", "--hostfile", "f", "true"}, 2, "exclude each other"},
+      {{"run", "-np", "3", "--ranks-per-host", "2", "true"}, 2, "needs more than this machine"},
+      {{"run", "--ranks-per-host", "0", "true"}, 2, "--ranks-per-host"},
       {{"run", "--map-by", "core", "true"}, 2, "--map-by takes slot or node"},
       {{"run", "--ranks", "4", "-np", "2", "true"}, 2, "no rank 4"},
       {{"run", "-x", "NO_SUCH_VARIABLE", "true"}, 2, "no such variable here"},
