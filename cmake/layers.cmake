@@ -10,7 +10,7 @@ target_compile_definitions(farandole_options INTERFACE FARANDOLE_VERSION="${PROJ
 target_link_libraries(farandole_options INTERFACE Threads::Threads)
 if(FARANDOLE_SANITIZE)
   target_compile_options(farandole_options INTERFACE -fsanitize=${FARANDOLE_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all -g -O1)
+    -fno-sanitize-recover=all)
   target_link_options(farandole_options INTERFACE -fsanitize=${FARANDOLE_SANITIZE})
 endif()
 

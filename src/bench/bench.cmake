@@ -7,3 +7,6 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 target_link_libraries(farandole_bench PUBLIC farandole_collective CLI11::CLI11
   PRIVATE farandole farandole_launch fmt::fmt-header-only nlohmann_json::nlohmann_json)
+if(FARANDOLE_SANITIZE)
+  target_compile_options(farandole_bench PRIVATE -O0)
+endif()

@@ -41,6 +41,18 @@ void writeCopy(UniqueFd& file, std::string_view data) {
   }
 }
 
+// Where the last `count` lines of data begin.
+const char* lastLinesOf(std::string_view data, int count) {
+  std::size_t end = data.size();
+  for (; count >= 0 && end > 0; --count) {
+    const auto newline = data.rfind('\n', end - 1);
+    if (newline == std::string_view::npos) return data.data();
+    if (count == 0) return data.data() + newline + 1;
+    end = newline;
+  }
+  return data.data();
+}
+
 Status makeFolder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
   return Status::fromErrno("cannot create the folder '" + path + "'", errno);
@@ -72,10 +84,12 @@ void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
   Part& to = part(stream);
   writeCopy(to.file, data);
   if (timestamp_) time_ = currentTime();
+  const char* memorable = lastLinesOf(data, kMemorable);
   while (!data.empty()) {
     const auto newline = data.find('\n');
     if (newline == std::string_view::npos) break;
     const std::string_view line = data.substr(0, newline + 1);
+    memorable_ = line.data() >= memorable;
     if (to.unfinished.empty()) {
       addLine(to, line, text);
     } else {
@@ -85,6 +99,7 @@ void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
     }
     data.remove_prefix(newline + 1);
   }
+  memorable_ = true;
   // What can be said already although the line is not finished. A carriage return in last place may
   // still become "\r\n", so the place before the new data is looked at again.
   const std::size_t before = to.unfinished.size();
@@ -140,7 +155,7 @@ void RankOutput::addPiece(Part& to, std::string_view piece, std::string& text) {
   text += to.prefix;
   text += piece;
   text += '\n';
-  tail_.add(piece);
+  if (memorable_) tail_.add(piece);
 }
 
 std::string RankOutput::lastLines(int count) const {

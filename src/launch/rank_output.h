@@ -57,6 +57,9 @@ class RankOutput {
   const int rank_;
   bool timestamp_;
   std::string time_;  // of the current feed
+  // Of a large piece only its last lines can be among the rank's last lines.
+  static constexpr int kMemorable = 64;
+  bool memorable_ = true;
   std::array<Part, 2> parts_;
   LastLines tail_;
 };

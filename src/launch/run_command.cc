@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "launch/consult_doctor.h"
 #include "launch/dry_run.h"
 #include "launch/run_config.h"
 #include "launch/run_plan.h"
@@ -234,7 +235,14 @@ int RunCommand::execute() {
   for (;;) {
     JobRunner runner(plan->job, plan->settings, plan->connecting);
     auto code = runner.run();
-    if (!code.ok()) return complain(code.status().message(), 1);
+    if (!code.ok()) {
+      complain(code.status().message(), 1);
+      // The line above is what most people need; those who asked for more get the whole picture.
+      if (options_.verbose && plan->job.hosts.size() > 1) {
+        std::fputs(consultDoctor(*plan).c_str(), stderr);
+      }
+      return 1;
+    }
     if (*code == 0 || runner.endedByUser() || plan->job.restart == plan->job.maxRestarts) {
       return *code;
     }

@@ -55,6 +55,18 @@ TEST(LabBadInput, HostsAndSlots) {
   }
 }
 
+TEST(LabBadInput, TheDoctorIsAskedByTheVerbose) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  lab.sshd("h1", false);
+  const Outcome outcome = runJob(lab, {"-v", "-H", "h0:1,h1:1"}, "true", within(seconds(60)));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("farandole run: host h1: "));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("error +tcp +h1 "));
+  EXPECT_THAT(outcome.err, HasSubstr("2 hosts, "));
+  expectNothingLeft(lab, 2);
+}
+
 TEST(LabBadInput, TheSameHostTwice) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});

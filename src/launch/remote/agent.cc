@@ -268,9 +268,10 @@ void Agent::checkTime() {
     send(encode(Type::kBeat));
     nextBeat_ = now + kBeatEvery;
   }
-  if (storeMayOpen_ && isListening(plan_.masterPort)) {
-    storeMayOpen_ = false;
-    send(encode(Type::kNoticed));
+  if (storeMayOpen_ && now >= nextLook_) {
+    nextLook_ = now + kLookEvery;
+    storeMayOpen_ = !isListening(plan_.masterPort);
+    if (!storeMayOpen_) send(encode(Type::kNoticed));
   }
   if (!held_ && now - heard_ > kSilence) {
     std::fprintf(stderr, "farandole agent: nothing heard from the launcher for 8 s\n");

@@ -73,6 +73,7 @@ class Agent : private LocalRanks::Listener {
 
   TimePoint heard_ = Clock::now();
   TimePoint nextBeat_ = Clock::now();
+  TimePoint nextLook_ = Clock::now();  // whether MASTER_PORT is open
   bool storeMayOpen_ = false;  // rank 0 is here and nobody listens on MASTER_PORT yet
   bool held_ = false;          // the launcher has been stopped and said so
   bool finish_ = false;

@@ -1,0 +1,24 @@
+#include "launch/consult_doctor.h"
+
+#include "launch/console.h"
+#include "launch/doctor/doctor.h"
+#include "launch/doctor/report.h"
+#include "launch/remote/agent_probe.h"
+
+namespace farandole {
+
+std::string consultDoctor(const RunPlan& plan) {
+  DoctorSettings settings;
+  for (const HostPlan& host : plan.job.hosts) {
+    settings.hosts.push_back({host.name, host.ssh.user, host.ssh.port, host.slots, host.local});
+  }
+  settings.ranks = plan.job.total;
+  settings.threads = plan.job.threads;
+  settings.ssh = plan.connecting.ssh;
+  settings.request.folder = plan.job.folder;
+  settings.time = std::chrono::seconds(20);
+  settings.makeProbe = remote::makeAgentProbe;
+  return reportTable(diagnose(settings), wantsColour(Stream::kErr));
+}
+
+}  // namespace farandole
