@@ -47,7 +47,10 @@ std::string again(const Frame& frame) {
       return number.ok() ? encodeNumber(frame.type, *number) : "";
     }
     case Type::kInput:
+    case Type::kGo:
     case Type::kFinish:
+    case Type::kPrepared:
+    case Type::kNoticed:
     case Type::kAsk:
     case Type::kRefused:
     case Type::kGone:
