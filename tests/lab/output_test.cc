@@ -94,7 +94,7 @@ TEST(LabOutput, ChosenRanksFilesAndTags) {
     EXPECT_EQ(lab.readFile("h0", folder + "/stdout"), std::string("out ") + rank + "\n");
     EXPECT_EQ(lab.readFile("h0", folder + "/stderr"), std::string("err ") + rank + "\n");
   }
-  EXPECT_EQ(lab.shell("h1", "ls /tmp").out, "");
+  EXPECT_EQ(lab.shell("h1", "ls /tmp | grep logs").out, "");
 }
 
 TEST(LabOutput, WhatACrashingRankHadWritten) {
