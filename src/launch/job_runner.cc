@@ -523,8 +523,7 @@ void JobRunner::hostFailed(RemoteHost& host, const std::string& why, bool mayPas
   if (starting_ && mayPass && !interruptedBy_ && remotes_.tryAgainLater(host)) {
     return verbose("host " + host.name() + ": " + why + "; trying again");
   }
-  const bool expected = ending_ && host.state() == RemoteHost::State::kFinishing;
-  if (!expected) hostFailures_.push_back("host " + host.name() + ": " + why);
+  hostFailures_.push_back("host " + host.name() + ": " + why);
   for (const RankPlan& rank : plan_.ranks) {
     if (rank.hostIndex != host.index() || !state(rank.rank).running()) continue;
     RankEnd end;
