@@ -3,8 +3,13 @@ add_executable(conformance_rank ${CMAKE_CURRENT_LIST_DIR}/conformance_rank.cc)
 target_include_directories(conformance_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(conformance_rank PRIVATE farandole farandole_options)
 
+# Under a sanitizer the paths count, not the sizes of the job; the engine's own tests have more ranks there.
+set(conformance_ranks 1 2 3 5 8)
+if(FARANDOLE_SANITIZE)
+  set(conformance_ranks 2 3)
+endif()
 foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
-  foreach(ranks 1 2 3 5 8)
+  foreach(ranks ${conformance_ranks})
     add_test(NAME conformance.shm.${case}.np${ranks}
       COMMAND farandole_command run -np ${ranks} $<TARGET_FILE:conformance_rank> ${case})
     set_tests_properties(conformance.shm.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 300)

@@ -22,4 +22,5 @@ target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:fa
   LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" FARANDOLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   LAB_RELAY_ACTOR="$<TARGET_FILE:lab_relay_actor>")
 add_dependencies(lab_tests farandole_command lab_delay lab_relay_actor)
+farandole_light_test(lab_tests)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

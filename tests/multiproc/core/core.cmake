@@ -13,6 +13,7 @@ if(TARGET farandole)
   target_include_directories(multiproc_core PRIVATE ${core_dir}/..)
   target_compile_definitions(multiproc_core PRIVATE CORE_RANK="$<TARGET_FILE:core_rank>")
   add_dependencies(multiproc_core core_rank)
+  farandole_light_test(multiproc_core)
   gtest_discover_tests(multiproc_core TEST_PREFIX multiproc. PROPERTIES LABELS multiproc TIMEOUT 120 DISCOVERY_TIMEOUT 60)
 
   # The header is C, and so may be a program that uses it.

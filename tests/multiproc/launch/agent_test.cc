@@ -83,6 +83,7 @@ TEST_F(LaunchAgent, AgentThatIsKilledTakesItsRanksAlong) {
 }
 
 TEST_F(LaunchAgent, TreeIsPushedAndUsed) {
+  options_.patience = std::chrono::seconds(110);  // with a sanitizer the tree has hundreds of MB
   Command command(job("readlink /proc/$PPID/exe", {"--push"}), options_);
   const Outcome outcome = command.finish();
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -11,7 +11,5 @@ target_compile_definitions(multiproc_launch PRIVATE
   FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>" LAUNCH_ACTOR="$<TARGET_FILE:launch_actor>"
   FARANDOLE_LIBRARY="$<TARGET_FILE:farandole>")
 add_dependencies(multiproc_launch farandole_command launch_actor)
-if(FARANDOLE_SANITIZE)
-  target_compile_options(multiproc_launch PRIVATE -O0)
-endif()
+farandole_light_test(multiproc_launch)
 gtest_discover_tests(multiproc_launch TEST_PREFIX multiproc. PROPERTIES LABELS multiproc TIMEOUT 120 DISCOVERY_TIMEOUT 60)

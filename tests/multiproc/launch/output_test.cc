@@ -175,11 +175,17 @@ TEST(LaunchOutput, StatusLineStaysBelowTheOutputOnATerminal) {
   Command::Options options;
   options.terminal = true;
   options.env = {"TERM=xterm"};
-  const auto job = shellJob(2, "sleep 2.6; echo late; sleep 0.6");
-  Command command(job, options);
+  const TemporaryFolder folder;
+  const auto untilThereIs = [&](const std::string& name) {
+    return "while [ ! -e " + folder.path() + "/" + name + " ]; do sleep 0.1; done; ";
+  };
+  Command command(shellJob(2, untilThereIs("seen") + "echo late; " + untilThereIs("again")), options);
+  ASSERT_TRUE(command.waitForOutput("farandole: 2 of 2 ranks running, 0:")) << command.out();
+  folder.write("seen", "");
+  ASSERT_TRUE(command.waitForOutput("late\r\nfarandole:", 2)) << command.out();
+  folder.write("again", "");
   const Outcome outcome = command.finish();
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, ::testing::HasSubstr("farandole: 2 of 2 ranks running, 0:02"));
   // Erased before each line, drawn again behind it, and gone in the end.
   EXPECT_THAT(outcome.out,
               ::testing::ContainsRegex("\r\033\\[K[^\n]*<stdout>:[^\n]*late\r\nfarandole:"));

@@ -15,7 +15,11 @@ constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kFloat32, DT
 
 class Move : public ::testing::TestWithParam<int> {
  protected:
+#if defined(__SANITIZE_THREAD__)
+  static constexpr int kCases = 10;
+#else
   static constexpr int kCases = 40;
+#endif
 };
 
 std::vector<std::int64_t> randomCounts(Dice& dice, int ranks) {
