@@ -35,6 +35,7 @@ if(FARANDOLE_FUZZ)
   farandole_fuzzer(handshake bootstrap/handshake.cc bootstrap/meeting_messages.cc bootstrap/unix_socket.cc)
   farandole_fuzzer(control control/messages.cc control/meta.cc control/byte_ring.cc base/types.cc)
   farandole_fuzzer(agent_frame launch/remote/agent_wire.cc)
+  farandole_fuzzer(link_frame link/frame.cc link/link_address.cc link/inbox.cc link/outbox.cc link/wire_security.cc)
   farandole_fuzzer(host_list ${hosts})
   farandole_fuzzer(config launch/run_config.cc launch/compat/horovodrun_config.cc launch/suggest.cc
     launch/hosts/text.cc)

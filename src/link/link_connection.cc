@@ -1,0 +1,190 @@
+#include "link/link_connection.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bootstrap/unix_socket.h"
+
+namespace farandole {
+namespace {
+
+// Data that the kernel may hold unsent: what lies there cannot be overtaken by a control message.
+constexpr int kUnsentBytes = 256 << 10;
+
+void limitUnsent(int fd) {
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
+}
+
+}  // namespace
+
+LinkConnection::LinkConnection(std::shared_ptr<LinkLoop> loop, int peer, std::uint32_t epoch,
+                               WireSecurity mode, const LinkLimits& limits, Events events)
+    : loop_(std::move(loop)),
+      peer_(peer),
+      epoch_(epoch),
+      mode_(mode),
+      limits_(limits),
+      events_(std::move(events)),
+      outbox_(epoch),
+      inbox_(outbox_, limits.window) {}
+
+void LinkConnection::attach(link::Established established) {
+  std::unique_lock lock(mutex_);
+  if (state_ != State::kWaiting) return;
+  if (Status status = attachLocked(std::move(established)); !status.ok()) {
+    endLocked(std::move(status));
+  }
+  release(lock);
+}
+
+Status LinkConnection::attachLocked(link::Established established) {
+  host_ = std::move(established.host);
+  address_ = std::move(established.address);
+  limitUnsent(established.fd.get());
+  if (mode_ == WireSecurity::kIntegrity) {
+    Result<link::FrameKeys> keys = link::exportFrameKeys(established.ssl.get());
+    if (!keys.ok()) return keys.status();
+    Result<link::FrameSeal> first = link::FrameSeal::make(keys->fromConnector);
+    if (!first.ok()) return first.status();
+    Result<link::FrameSeal> second = link::FrameSeal::make(keys->fromListener);
+    if (!second.ok()) return second.status();
+    writer_.seal(std::move(established.connector ? *first : *second));
+    reader_.seal(std::move(established.connector ? *second : *first));
+  }
+  if (mode_ != WireSecurity::kEncrypt) established.ssl.reset();
+  stream_ = link::Stream(std::move(established.fd), std::move(established.ssl));
+  Result<LinkLoop::Id> id = loop_->add(stream_.fd(), EPOLLIN, shared_from_this());
+  if (!id.ok()) return id.status();
+  id_ = id.value();
+  outbox_.open(established.window);
+  state_ = State::kOpen;
+  lastHeard_ = lastSent_ = Clock::now();
+  nextTimer_ = lastHeard_;
+  loop_->setTimer(id_, nextTimer_);
+  // libssl may have read ahead into the first frames.
+  loop_->callAgain(id_);
+  flushLocked();
+  return {};
+}
+
+void LinkConnection::send(std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                          LinkCallback done) {
+  std::unique_lock lock(mutex_);
+  link::SendOperation operation{slot, bytes, std::move(done)};
+  Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
+  if (status.ok()) {
+    status = outbox_.send(operation);
+    if (status.ok()) {
+      flushIfSmallLocked();
+    } else if (status.code() == Code::kMismatch) {
+      endLocked(status);
+      status = end_;
+    } else {
+      status = namedLocked(std::move(status));
+    }
+  }
+  if (!status.ok()) finishLocked(std::move(operation.done), std::move(status));
+  release(lock);
+}
+
+void LinkConnection::recv(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done) {
+  std::unique_lock lock(mutex_);
+  link::ReceiveOperation operation{slot, memory, std::move(done)};
+  const bool open = state_ == State::kWaiting || state_ == State::kOpen;
+  // What came before a goodbye is still there.
+  if (!open && !(end_.code() == Code::kShutdown && inbox_.holdsWhole(slot))) {
+    finishLocked(std::move(operation.done), end_);
+    return release(lock);
+  }
+  Result<std::optional<LinkCallback>> posted = inbox_.post(operation);
+  if (!posted.ok()) {
+    if (open) endLocked(posted.status());
+    finishLocked(std::move(operation.done), end_);
+  } else if (posted.value()) {
+    finishLocked(std::move(*posted.value()), {});
+  }
+  if (open) flushIfSmallLocked();
+  release(lock);
+}
+
+Status LinkConnection::control(std::string message) {
+  std::unique_lock lock(mutex_);
+  Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
+  if (status.ok()) {
+    status = outbox_.control(std::move(message));
+    if (!status.ok()) status = namedLocked(std::move(status));
+    flushIfSmallLocked();
+  }
+  release(lock);
+  return status;
+}
+
+void LinkConnection::leave() {
+  std::unique_lock lock(mutex_);
+  const Status left(Code::kShutdown, "this rank has shut down its connections");
+  if (state_ == State::kWaiting) {
+    endLocked(left);
+  } else if (state_ == State::kOpen) {
+    state_ = State::kLeaving;
+    end_ = left;
+    for (LinkCallback& callback : outbox_.goodbye()) finishLocked(std::move(callback), left);
+    for (LinkCallback& callback : inbox_.abandon()) finishLocked(std::move(callback), left);
+    flushLocked();
+  }
+  release(lock);
+}
+
+void LinkConnection::fail(Status status) {
+  std::unique_lock lock(mutex_);
+  endLocked(std::move(status));
+  release(lock);
+}
+
+bool LinkConnection::ended() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kEnded;
+}
+
+std::uint64_t LinkConnection::heldBytes() const {
+  const std::lock_guard lock(mutex_);
+  return inbox_.heldBytes();
+}
+
+Status LinkConnection::namedLocked(Status status) const {
+  std::string who = "rank " + std::to_string(peer_);
+  if (!host_.empty()) who += " on " + host_;
+  if (!address_.empty()) who += " (" + address_ + ")";
+  return Status(status.code(), who + ": " + status.message()).withRank(peer_, host_);
+}
+
+void LinkConnection::endLocked(Status status) {
+  if (state_ == State::kEnded) return;
+  end_ = status.rank() >= 0 || state_ == State::kLeaving ? status : namedLocked(std::move(status));
+  state_ = State::kEnded;
+  if (id_ != 0) loop_->remove(id_);
+  stream_.close();
+  finishLocked(writer_.abandon(), end_);
+  for (LinkCallback& callback : outbox_.abandon()) finishLocked(std::move(callback), end_);
+  for (LinkCallback& callback : inbox_.abandon()) finishLocked(std::move(callback), end_);
+  if (events_.onEnd) {
+    loop_->post([self = shared_from_this(), this, why = end_] { events_.onEnd(why); });
+  }
+}
+
+void LinkConnection::finishLocked(LinkCallback callback, Status status) {
+  if (!callback) return;
+  finished_.push_back([call = std::move(callback), why = std::move(status)] { call(why); });
+}
+
+void LinkConnection::release(std::unique_lock<std::mutex>& lock) {
+  const Finished finished = std::exchange(finished_, {});
+  lock.unlock();
+  for (const auto& call : finished) call();
+}
+
+}  // namespace farandole

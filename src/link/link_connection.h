@@ -1,0 +1,139 @@
+// LinkConnection: one authenticated connection to one rank, and the messages on it.
+//
+// It exists before there is a socket: sends and receives queue until attach(). Thread-safe. A
+// callback is called exactly once, on the loop's thread or inside the very call that completes or
+// fails it, and never with a lock held; it must not block. After the end of the connection
+// (onEnd, or a call that returned its status) no memory of a send or receive is touched any more.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "link/frame_reader.h"
+#include "link/frame_writer.h"
+#include "link/inbox.h"
+#include "link/link_loop.h"
+#include "link/outbox.h"
+
+namespace farandole {
+
+using link::LinkCallback;
+
+struct LinkLimits {
+  Duration heartbeat = std::chrono::seconds(1);
+  // Without a byte from the other side for so long it counts as lost.
+  Duration silence = std::chrono::seconds(8);
+  // From the first byte of a connection to its acceptance.
+  Duration handshake = std::chrono::seconds(5);
+  // Bytes of messages that may wait here for their receives, per connection.
+  std::uint64_t window = link::kDefaultWindow;
+};
+
+namespace link {
+
+// A socket whose other side has proved itself and whose hello was accepted.
+struct Established {
+  UniqueFd fd;
+  SslPtr ssl;
+  bool connector = false;  // this side connected
+  int peer = -1;           // rank
+  std::uint32_t lane = 0;
+  std::uint64_t window = 0;  // of the other side
+  std::string host;          // of the other side
+  std::string address;
+};
+
+}  // namespace link
+
+class LinkConnection : public LinkHandler,
+                       public std::enable_shared_from_this<LinkConnection>,
+                       private link::FrameReceiver {
+ public:
+  struct Events {
+    std::function<void(std::string_view message)> onControl;  // in order, on the loop's thread
+    // Once, on the loop's thread. kShutdown: the other side said goodbye; kPeerLost; kMismatch: it
+    // broke the protocol, or what came was damaged.
+    std::function<void(const Status&)> onEnd;
+  };
+
+  LinkConnection(std::shared_ptr<LinkLoop> loop, int peer, std::uint32_t epoch, WireSecurity mode,
+                 const LinkLimits& limits, Events events);
+
+  // Once. An error ends the connection.
+  void attach(link::Established established);
+
+  // The bytes stay the caller's and must not change before the callback.
+  void send(std::uint64_t slot, std::span<const std::uint8_t> bytes, LinkCallback done);
+  // The message must have exactly the size of the memory.
+  void recv(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done);
+  // Copied. An error if the connection has ended or too much waits for it.
+  Status control(std::string message);
+
+  // Fails everything under way and says goodbye behind the control messages that wait.
+  void leave();
+  // Ends it at once; everything under way fails with this status.
+  void fail(Status status);
+  bool ended() const;
+  std::uint64_t heldBytes() const;
+
+  void ready(std::uint32_t events) override;
+  void timer() override;
+
+ private:
+  enum class State { kWaiting, kOpen, kLeaving, kEnded };
+  using Finished = std::vector<std::function<void()>>;
+
+  Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override;
+  Result<bool> frameEnds(const link::FrameHeader& header) override;
+
+  // With mutex_ held. What is to be called without it is appended to finished_.
+  Status attachLocked(link::Established established);
+  void flushLocked();
+  void flushIfSmallLocked();
+  void readLocked();
+  void drainLocked();
+  void endLocked(Status status);
+  void finishLocked(LinkCallback callback, Status status);
+  void watchLocked(bool writing);
+  Status namedLocked(Status status) const;
+  // Unlocks and calls what has finished.
+  void release(std::unique_lock<std::mutex>& lock);
+
+  const std::shared_ptr<LinkLoop> loop_;
+  const int peer_;
+  const std::uint32_t epoch_;
+  const WireSecurity mode_;
+  const LinkLimits limits_;
+  const Events events_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  State state_ = State::kWaiting;
+  Status end_;
+  std::string host_;
+  std::string address_;
+  LinkLoop::Id id_ = 0;
+  link::Stream stream_;
+  link::FrameWriter writer_;
+  link::FrameReader reader_;
+  link::Outbox outbox_;
+  link::Inbox inbox_;
+  std::string controlMessage_;  // being received
+  bool full_ = false;           // the socket had no room; waiting for it
+  bool watchesRoom_ = false;    // the loop will tell when it has room
+  Status broken_;               // writing failed; what can still be read comes first
+  TimePoint lastHeard_;
+  TimePoint lastSent_;
+  TimePoint nextTimer_;
+  Finished finished_;
+};
+
+}  // namespace farandole

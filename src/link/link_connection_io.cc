@@ -1,0 +1,154 @@
+// LinkConnection, the part that moves bytes.
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "bootstrap/unix_socket.h"
+#include "link/link_connection.h"
+
+namespace farandole {
+namespace {
+
+// Per turn of the loop, so that one busy connection does not keep the others waiting, nor a thread
+// that wants to send on this one.
+constexpr std::size_t kTurnBytes = std::size_t{512} << 10;
+// What the calling thread writes itself instead of leaving it to the loop.
+constexpr std::size_t kInlineBytes = std::size_t{64} << 10;
+
+}  // namespace
+
+void LinkConnection::ready(std::uint32_t events) {
+  std::unique_lock lock(mutex_);
+  if ((events & EPOLLOUT) != 0) {
+    full_ = false;
+    flushLocked();
+  }
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) readLocked();
+  release(lock);
+}
+
+void LinkConnection::timer() {
+  std::unique_lock lock(mutex_);
+  if (state_ != State::kOpen) return;
+  const TimePoint now = Clock::now();
+  // A process that was stopped itself, or a machine that slept, has not listened.
+  if (now - nextTimer_ > limits_.heartbeat) lastHeard_ = now;
+  if (now - lastHeard_ >= limits_.silence) readLocked();
+  if (state_ == State::kOpen && now - lastHeard_ >= limits_.silence) {
+    endLocked(Status(Code::kPeerLost, "no sign of life for " + describeSeconds(limits_.silence)));
+  }
+  if (state_ == State::kOpen) {
+    if (!full_ && now - lastSent_ >= limits_.heartbeat * 9 / 10) {
+      outbox_.notice(link::FrameType::kHeartbeat);
+      flushLocked();
+    }
+    nextTimer_ = now + std::min(limits_.heartbeat, limits_.silence / 4);
+    loop_->setTimer(id_, nextTimer_);
+  }
+  release(lock);
+}
+
+void LinkConnection::flushIfSmallLocked() {
+  if (state_ != State::kOpen || full_ || !broken_.ok()) return;
+  if (outbox_.pendingBytes(kInlineBytes) < kInlineBytes) return flushLocked();
+  full_ = true;
+  watchLocked(true);
+}
+
+void LinkConnection::flushLocked() {
+  if ((state_ != State::kOpen && state_ != State::kLeaving) || full_ || !broken_.ok()) return;
+  std::vector<LinkCallback> done;
+  const Result<bool> written = writer_.write(stream_, outbox_, kTurnBytes, done);
+  lastSent_ = Clock::now();
+  for (LinkCallback& callback : done) finishLocked(std::move(callback), {});
+  if (!written.ok()) {
+    // The other side may have said why before it closed: read that first, on the loop.
+    broken_ = written.status();
+    watchLocked(false);
+    loop_->callAgain(id_);
+    return;
+  }
+  full_ = !written.value();
+  watchLocked(full_);
+  if (written.value() && state_ == State::kLeaving) stream_.finishWriting();
+}
+
+void LinkConnection::readLocked() {
+  if (state_ == State::kLeaving) return drainLocked();
+  if (state_ != State::kOpen) return;
+  std::size_t bytes = 0;
+  const Result<link::FrameReader::Turn> turn = reader_.read(stream_, *this, kTurnBytes, bytes);
+  if (bytes > 0) lastHeard_ = Clock::now();
+  if (!turn.ok()) {
+    Status status = turn.status();
+    if (status.code() == Code::kShutdown) {
+      status = Status(Code::kPeerLost,
+                      "it closed the connection without a goodbye: it has ended, or given up");
+    } else if (status.code() == Code::kUnavailable) {
+      status = Status(Code::kPeerLost, status.message());
+    }
+    return endLocked(std::move(status));
+  }
+  switch (turn.value()) {
+    case link::FrameReader::Turn::kStopped:
+      return endLocked(Status(Code::kShutdown, "it has shut down its connections"));
+    case link::FrameReader::Turn::kBudgetUsed: loop_->callAgain(id_); break;
+    case link::FrameReader::Turn::kDrained:
+      if (!broken_.ok()) return endLocked(Status(Code::kPeerLost, broken_.message()));
+      break;
+  }
+  // Announcements and credit that reading has led to.
+  if (!outbox_.empty()) flushLocked();
+}
+
+void LinkConnection::drainLocked() {
+  std::array<std::uint8_t, 16384> nothing;
+  const iovec piece{nothing.data(), nothing.size()};
+  for (int i = 0; i < 32; ++i) {
+    const Result<std::size_t> got = stream_.read(std::span(&piece, 1));
+    if (!got.ok() || !broken_.ok()) return endLocked(end_);
+    if (got.value() == 0) return;
+  }
+  loop_->callAgain(id_);
+}
+
+Result<std::span<std::uint8_t>> LinkConnection::frameBegins(const link::FrameHeader& header) {
+  if (header.epoch != epoch_) {
+    return Status(Code::kMismatch, "it is in epoch " + std::to_string(header.epoch) +
+                                       ", this rank in epoch " + std::to_string(epoch_));
+  }
+  if (header.type == link::FrameType::kData) return inbox_.begin(header);
+  controlMessage_.resize(header.length);
+  return std::span(reinterpret_cast<std::uint8_t*>(controlMessage_.data()), controlMessage_.size());
+}
+
+Result<bool> LinkConnection::frameEnds(const link::FrameHeader& header) {
+  Status status;
+  switch (header.type) {
+    case link::FrameType::kData:
+      if (auto done = inbox_.finish()) finishLocked(std::move(*done), {});
+      break;
+    case link::FrameType::kControl:
+      if (events_.onControl) {
+        finished_.push_back(
+            [this, message = std::exchange(controlMessage_, {})] { events_.onControl(message); });
+      }
+      break;
+    case link::FrameType::kHeartbeat: break;
+    case link::FrameType::kOffer: status = inbox_.offered(header.slot, header.total); break;
+    case link::FrameType::kPosted: status = outbox_.posted(header.slot, header.total); break;
+    case link::FrameType::kCredit: status = outbox_.credit(header.total); break;
+    case link::FrameType::kGoodbye: return false;
+  }
+  if (!status.ok()) return status;
+  return true;
+}
+
+void LinkConnection::watchLocked(bool writing) {
+  if (std::exchange(watchesRoom_, writing) == writing) return;
+  loop_->watch(id_, writing ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+}  // namespace farandole

@@ -1,0 +1,116 @@
+#include "link/link_mesh.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+#include "link/mesh_core.h"
+
+namespace farandole {
+namespace {
+
+constexpr int kMaxLanes = 64;
+
+Status forked() {
+  return Status(Code::kForked, "this is a forked child of a rank: it cannot use its connections");
+}
+
+Status check(const LinkMeshOptions& options) {
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+    return Status::invalid("rank " + std::to_string(options.rank) + " of " +
+                           std::to_string(options.size) + " ranks does not exist");
+  }
+  if (options.lanes < 1 || options.lanes > kMaxLanes) {
+    return Status::invalid("connections per peer: expected 1 to " + std::to_string(kMaxLanes) +
+                           ", not " + std::to_string(options.lanes));
+  }
+  // A quarter of the window may be owed; the rest must hold the largest message that goes unasked.
+  if (options.limits.window < 4 * link::kEagerBytes) {
+    return Status::invalid("the window of a connection has at least " +
+                           std::to_string(4 * link::kEagerBytes) + " bytes");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LinkMesh>> LinkMesh::start(const LinkMeshOptions& options) {
+  FARANDOLE_RETURN_IF_ERROR(check(options));
+  const auto core = std::make_shared<Core>(options);
+  if (Status status = core->start(); !status.ok()) {
+    core->stop();
+    return status;
+  }
+  return std::unique_ptr<LinkMesh>(new LinkMesh(core));
+}
+
+LinkMesh::LinkMesh(std::shared_ptr<Core> core) : core_(std::move(core)), owner_(::getpid()) {}
+
+LinkMesh::~LinkMesh() {
+  if (::getpid() != owner_) {
+    forgetAfterFork();
+  } else if (core_) {
+    stop();
+  }
+}
+
+void LinkMesh::forgetAfterFork() {
+  if (!core_) return;
+  core_->closeAfterFork();
+  // Not destroyed: its locks and maps may be in any state. Reachable, so that leak checkers see
+  // that this is meant.
+  static std::atomic<std::shared_ptr<Core>*> letGo{nullptr};
+  letGo.store(new std::shared_ptr<Core>(std::move(core_)));
+}
+
+std::uint16_t LinkMesh::port() const { return core_ ? core_->port() : 0; }
+
+std::string LinkMesh::card() const { return core_ ? core_->card() : std::string(); }
+
+Status LinkMesh::introduce(int peer, std::string_view card) {
+  return ::getpid() != owner_ ? forked() : core_->introduce(peer, card);
+}
+
+void LinkMesh::send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                    LinkCallback done) {
+  if (::getpid() != owner_) return done(forked());
+  Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
+  if (!connection.ok()) return done(connection.status());
+  (*connection)->send(slot, bytes, std::move(done));
+}
+
+void LinkMesh::recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
+                    LinkCallback done) {
+  if (::getpid() != owner_) return done(forked());
+  Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
+  if (!connection.ok()) return done(connection.status());
+  (*connection)->recv(slot, memory, std::move(done));
+}
+
+Status LinkMesh::sendControl(int peer, std::string message) {
+  if (::getpid() != owner_) return forked();
+  Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, 0);
+  if (!connection.ok()) return connection.status();
+  return (*connection)->control(std::move(message));
+}
+
+void LinkMesh::onControl(ControlCallback callback) {
+  if (::getpid() == owner_) core_->onControl(std::move(callback));
+}
+
+void LinkMesh::onPeerEnd(EndCallback callback) {
+  if (::getpid() == owner_) core_->onPeerEnd(std::move(callback));
+}
+
+void LinkMesh::drop(int peer, Status why) {
+  if (::getpid() == owner_) core_->drop(peer, why);
+}
+
+std::uint64_t LinkMesh::heldBytes() const { return ::getpid() == owner_ ? core_->heldBytes() : 0; }
+
+void LinkMesh::stop() {
+  if (::getpid() == owner_) core_->stop();
+}
+
+}  // namespace farandole

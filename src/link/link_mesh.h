@@ -1,0 +1,99 @@
+// LinkMesh: the connections of one rank with the other ranks of its job.
+//
+//     auto mesh = LinkMesh::start(options);           // listens
+//     bootstrap.put("e0/link/3", mesh->card(), …);    // every rank
+//     mesh->introduce(r, bootstrap.get("e0/link/r")); // every other rank
+//     mesh->send(r, slot, bytes, done);
+//
+// A pair of ranks is connected when either first uses it. Thread-safe. Callbacks are called on the
+// loop's thread or inside the call that completes or fails them; they must not block, and the
+// caller must hold no lock that they take. After stop() none is called, unless one was blocking.
+// In a fork child every call returns or reports kForked.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "link/link_connection.h"
+#include "link/link_listener.h"
+#include "link/wire_security.h"
+
+namespace farandole {
+
+struct LinkMeshOptions {
+  std::string job;
+  std::string secretHex;
+  int rank = 0;
+  int size = 1;
+  std::string host = "localhost";  // for the others' messages
+  std::uint32_t epoch = 0;
+  WireSecurity security = WireSecurity::kEncrypt;
+  // Connections per peer; a slot always uses the same one. Control messages use the first.
+  int lanes = 1;
+
+  LinkPorts ports;
+  std::vector<std::string> advertise;   // instead of what is found
+  std::vector<std::string> interfaces;  // only these
+
+  LinkLimits limits;
+  Duration connectTime = std::chrono::seconds(30);
+  std::size_t halfOpen = 64;  // handshakes under way on the port
+};
+
+class LinkMesh {
+ public:
+  using ControlCallback = std::function<void(int peer, std::string_view message)>;
+  using EndCallback = std::function<void(int peer, const Status&)>;
+
+  static Result<std::unique_ptr<LinkMesh>> start(const LinkMeshOptions& options);
+  ~LinkMesh();
+  LinkMesh(const LinkMesh&) = delete;
+  LinkMesh& operator=(const LinkMesh&) = delete;
+
+  std::uint16_t port() const;
+  // What the others need to connect to this rank.
+  std::string card() const;
+  Status introduce(int peer, std::string_view card);
+
+  // The bytes must stay and not change until the callback. Messages of one slot arrive in order.
+  void send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes, LinkCallback done);
+  // The n-th receive of a slot gets the n-th message of that slot, which must have this very size;
+  // another size ends the connection (kMismatch).
+  void recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done);
+  // Arrive in order, and overtake messages. At most link::kMaxControl bytes.
+  Status sendControl(int peer, std::string message);
+
+  // Set both before the first use and before the others are told the card.
+  void onControl(ControlCallback callback);
+  // Once per peer. kShutdown: it left in good order; kPeerLost: it did not; kMismatch: it is of
+  // another kind, or what came was damaged; kUnavailable: it could not be reached.
+  void onPeerEnd(EndCallback callback);
+
+  // Ends everything with this peer; afterwards no memory of its sends and receives is touched.
+  void drop(int peer, Status why);
+  // Bytes of messages that wait here for their receives.
+  std::uint64_t heldBytes() const;
+
+  // Says goodbye to everybody. Takes at most a second.
+  void stop();
+  // Only in a fork child: closes the descriptors and forgets the rest without touching a lock that
+  // the parent's threads may have held. Idempotent.
+  void forgetAfterFork();
+
+ private:
+  class Core;
+  explicit LinkMesh(std::shared_ptr<Core> core);
+  std::shared_ptr<Core> core_;
+  pid_t owner_;
+};
+
+}  // namespace farandole

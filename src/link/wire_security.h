@@ -1,0 +1,22 @@
+// What protects the bytes between two machines once both sides have proved that they know the job's
+// secret. Both sides must have been given the same value.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace farandole {
+
+enum class WireSecurity : std::uint16_t {
+  kEncrypt = 1,    // TLS records: nobody reads or alters anything
+  kIntegrity = 2,  // contents in clear, a MAC over every frame: nobody alters, repeats or reorders
+  kHandshake = 3,  // contents in clear: only for networks that are trusted
+};
+
+// "encrypt", "integrity", "handshake"
+std::string_view wireSecurityName(WireSecurity mode);
+Result<WireSecurity> parseWireSecurity(std::string_view name);
+
+}  // namespace farandole

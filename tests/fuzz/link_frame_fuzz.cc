@@ -1,0 +1,144 @@
+// Fuzzes what ranks read from each other and from bootstrap: frame headers, hello, verdict, lists
+// of addresses; the first byte chooses. Beyond not crashing: what decodes must encode to the very
+// bytes it came from, and its lengths are within their limits. Frames also go through an inbox, as
+// from a peer that has proved itself and then went mad: it may not get more memory than its window.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fuzz.h"
+#include "link/frame.h"
+#include "link/inbox.h"
+#include "link/link_address.h"
+#include "link/outbox.h"
+
+namespace farandole {
+namespace {
+
+using Input = std::span<const std::uint8_t>;
+
+using fuzz::require;
+
+void runCard(Input input) {
+  const std::string bytes(input.begin(), input.end());
+  const Result<LinkCard> card = decodeLinkCard(bytes);
+  if (!card.ok()) return;
+  require(card.value().addresses.size() <= kMaxLinkAddresses);
+  require(encodeLinkCard(card.value()) == bytes);
+  for (const LinkAddress& address : card.value().addresses) {
+    const Result<LinkAddress> again = LinkAddress::parse(address.text());
+    require(again.ok() && again.value() == address);
+  }
+}
+
+void runAddress(Input input) {
+  const std::string text(input.begin(), input.end());
+  const Result<LinkAddress> address = LinkAddress::parse(text);
+  if (!address.ok()) return;
+  const Result<LinkAddress> again = LinkAddress::parse(address.value().text());
+  require(again.ok() && again.value() == address.value());
+}
+
+template <std::size_t kSize, typename Decode, typename Encode>
+void runFixed(Input input, Decode decode, Encode encode) {
+  std::array<std::uint8_t, kSize> bytes{};
+  std::copy_n(input.begin(), std::min(input.size(), kSize), bytes.begin());
+  const auto decoded = decode(std::span<const std::uint8_t, kSize>(bytes));
+  if (decoded.ok()) require(encode(decoded.value()) == bytes);
+}
+
+// Payload bytes are not read from the input: what matters is where they would go.
+void runFrames(Input input) {
+  constexpr std::uint64_t kWindow = 512 << 10;
+  link::Outbox outbox(0);
+  outbox.open(kWindow);
+  link::Inbox inbox(outbox, kWindow);
+  std::array<std::uint8_t, 64> memory{};
+  for (int i = 0; i < 2; ++i) {
+    link::ReceiveOperation operation{1, memory, [](const Status&) {}};
+    require(inbox.post(operation).ok());
+  }
+  while (input.size() >= link::kFrameHeaderBytes) {
+    const auto bytes = input.first<link::kFrameHeaderBytes>();
+    input = input.subspan(link::kFrameHeaderBytes);
+    const Result<link::FrameHeader> header = link::decodeFrameHeader(bytes);
+    if (!header.ok()) return;
+    const link::FrameHeader& frame = header.value();
+    require(std::ranges::equal(link::encodeFrameHeader(frame), bytes));
+    Status status;
+    switch (frame.type) {
+      case link::FrameType::kData: {
+        Result<std::span<std::uint8_t>> place = inbox.begin(frame);
+        if (!place.ok()) return;
+        require(place->size() == frame.length);
+        std::fill(place->begin(), place->end(), 0x5a);
+        inbox.finish();
+        break;
+      }
+      case link::FrameType::kOffer: status = inbox.offered(frame.slot, frame.total); break;
+      case link::FrameType::kPosted: status = outbox.posted(frame.slot, frame.total); break;
+      case link::FrameType::kCredit: status = outbox.credit(frame.total); break;
+      case link::FrameType::kControl: require(frame.length <= link::kMaxControl); break;
+      case link::FrameType::kHeartbeat: break;
+      case link::FrameType::kGoodbye: return;
+    }
+    if (!status.ok()) return;
+    require(inbox.heldBytes() <= kWindow);
+  }
+}
+
+bool chosen(Input input) {
+  if (input.empty()) return false;
+  const int reader = input.front() % 5;
+  input = input.subspan(1);
+  switch (reader) {
+    case 0: runCard(input); break;
+    case 1: runAddress(input); break;
+    case 2:
+      runFixed<link::kLinkHelloBytes>(input, link::decodeLinkHello, link::encodeLinkHello);
+      break;
+    case 3:
+      runFixed<link::kLinkVerdictBytes>(input, link::decodeLinkVerdict, link::encodeLinkVerdict);
+      break;
+    default: runFrames(input);
+  }
+  return true;
+}
+
+template <typename Bytes>
+std::string text(const Bytes& bytes) {
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+namespace fuzz {
+
+std::vector<std::string> seeds() {
+  LinkCard card;
+  card.host = "alpha";
+  for (const char* address : {"10.0.0.1:4000", "[fd00::1]:4000"}) {
+    Result<LinkAddress> parsed = LinkAddress::parse(address);
+    require(parsed.ok());
+    card.addresses.push_back(parsed.value());
+  }
+  std::vector<std::string> all{
+      choose(0, encodeLinkCard(card)), choose(1, "10.0.0.1:4000"), choose(1, "[fd00::1]:4000"),
+      choose(2, text(link::encodeLinkHello({}))), choose(3, text(link::encodeLinkVerdict({})))};
+  link::FrameHeader frame;
+  frame.type = link::FrameType::kHeartbeat;
+  all.push_back(choose(4, text(link::encodeFrameHeader(frame))));
+  return all;
+}
+
+bool run(std::string_view input) {
+  return chosen({reinterpret_cast<const std::uint8_t*>(input.data()), input.size()});
+}
+
+}  // namespace fuzz
+}  // namespace farandole

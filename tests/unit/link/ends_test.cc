@@ -1,0 +1,104 @@
+// Ends within one process: goodbye, stop, drop, fork.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "link/link_mesh.h"
+#include "unit/link/pair.h"
+#include "unit/link/proxy.h"
+
+namespace farandole {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Bytes;
+using test::exchange;
+using test::Outcome;
+using test::Pair;
+
+TEST(LinkEnds, WhatWasSentBeforeAGoodbyeCanStillBeReceived) {
+  Pair pair;
+  Outcome ended;
+  pair.b->onPeerEnd([done = ended.callback()](int, const Status& why) { done(why); });
+  ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 1, 10).ok());
+  const Bytes data = test::randomBytes(1000, 1);
+  Outcome sent;
+  pair.a->send(1, 2, data, sent.callback());
+  ASSERT_TRUE(sent.wait().ok());
+  pair.a->stop();
+  EXPECT_EQ(ended.wait().code(), Code::kShutdown);
+  Bytes place(1000);
+  Outcome got;
+  Outcome none;
+  pair.b->recv(0, 2, place, got.callback());
+  pair.b->recv(0, 2, place, none.callback());
+  EXPECT_TRUE(got.wait().ok()) << got.wait().message();
+  EXPECT_TRUE(place == data);
+  EXPECT_EQ(none.wait().code(), Code::kShutdown);
+}
+
+TEST(LinkEnds, StopDoesNotWaitForACallbackThatBlocks) {
+  Pair pair;
+  std::atomic<bool> release{false};
+  Outcome inside;
+  pair.b->onControl([&, done = inside.callback()](int, std::string_view) {
+    done({});
+    while (!release) std::this_thread::sleep_for(milliseconds(1));
+  });
+  ASSERT_TRUE(pair.a->sendControl(1, "x").ok());
+  ASSERT_TRUE(inside.wait().ok());
+  const TimePoint start = Clock::now();
+  pair.b->stop();
+  EXPECT_LT(Clock::now() - start, milliseconds(1100));
+  release = true;
+  std::this_thread::sleep_for(milliseconds(50));
+}
+
+TEST(LinkEnds, DroppingAPeerFailsWhatIsUnderWayAndLeavesItsMemoryAlone) {
+  Pair pair;
+  ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 1, 10).ok());
+  Bytes place(std::size_t{32} << 20);
+  const Bytes data = test::randomBytes(place.size(), 1);
+  Outcome got;
+  Outcome sent;
+  pair.b->recv(0, 2, place, got.callback());
+  pair.a->send(1, 2, data, sent.callback());
+  std::this_thread::sleep_for(milliseconds(2));
+  pair.b->drop(0, Status(Code::kCancelled, "the epoch is over"));
+  EXPECT_TRUE(got.done());
+  const Bytes before = place;
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_TRUE(place == before);
+  EXPECT_FALSE(sent.wait().code() == Code::kInternal);
+}
+
+TEST(LinkEnds, AForkedChildClosesEverythingAndDisturbsNobody) {
+  const int before = test::openDescriptors();
+  Pair pair;
+  ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 1, 1000).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Bytes data(10);
+    int code = -1;
+    pair.a->send(1, 1, data, [&](const Status& status) { code = static_cast<int>(status.code()); });
+    if (code != static_cast<int>(Code::kForked)) ::_exit(1);
+    if (pair.a->sendControl(1, "x").code() != Code::kForked) ::_exit(2);
+    pair.a->forgetAfterFork();
+    pair.a->forgetAfterFork();
+    pair.b.reset();
+    pair.a.reset();
+    ::_exit(test::openDescriptors() <= before ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 2, 1000000).ok());
+  EXPECT_TRUE(exchange(*pair.b, 1, *pair.a, 0, 2, 1000000).ok());
+}
+
+}  // namespace
+}  // namespace farandole
