@@ -14,7 +14,9 @@ class LocalReduction final : public NetOperation {
   LocalReduction(Context& shared, std::span<const Piece> pieces, const Reduction& reduction)
       : NetOperation(shared, 0),
         segments_(pieces, sizeOf(reduction.dtype)),
-        reduction_(reduction) {}
+        reduction_(reduction) {
+    mayBeDropped(true);
+  }
 
  protected:
   Advance advance(Budget& budget) override {
@@ -32,7 +34,6 @@ class LocalReduction final : public NetOperation {
     }
     return Advance::kDone;
   }
-  bool mustNotBeDropped() const override { return false; }
 
  private:
   void apply(const void* in, void* out, std::int64_t count) const {

@@ -12,7 +12,7 @@ NetOperation::NetOperation(Context& context, std::size_t counters, std::uint64_t
 
 NetOperation::~NetOperation() {
   const bool underWay = !done_ && status_.ok();
-  if (underWay && mustNotBeDropped() && context_.failure.ok()) {
+  if (underWay && !harmless_ && context_.failure.ok()) {
     context_.failure =
         Status(Code::kCancelled, "an earlier operation of this process set was given up half-way");
   }

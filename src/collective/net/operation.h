@@ -52,8 +52,9 @@ class NetOperation : public Operation {
  protected:
   // Does what it can, charging the bytes it moves to the budget, and stops when that is used up.
   virtual Advance advance(Budget& budget) = 0;
-  // Whether the mesh may still use the caller's memory, or the others count on this member.
-  virtual bool mustNotBeDropped() const { return true; }
+  // Destroying it before its end harms nobody: the mesh has none of the caller's memory, and no
+  // other member counts on it. False unless told otherwise.
+  void mayBeDropped(bool harmless) { harmless_ = harmless; }
 
   // Ends this operation; the communicator stays usable.
   void fail(Status status) { status_ = std::move(status); }
@@ -71,6 +72,7 @@ class NetOperation : public Operation {
   Context& context_;
   const std::shared_ptr<Traffic> traffic_;
   bool done_ = false;
+  bool harmless_ = false;
   bool moved_ = false;
   Status status_;
 };

@@ -46,7 +46,10 @@ class PointToPoint::Send final : public NetOperation {
         bytes_(bytes),
         to_(to),
         tag_(tag),
-        eager_(bytes <= kEagerSend) {}
+        eager_(bytes <= kEagerSend) {
+    // What follows its envelope at once is copied, and needs nobody.
+    mayBeDropped(eager_ || to == me());
+  }
   ~Send() override {
     std::erase_if(parent_.unmatched_, [this](const Envelope& e) { return e.local == this; });
   }
@@ -62,7 +65,6 @@ class PointToPoint::Send final : public NetOperation {
     if (!traffic().reserve(kNoteBytes + (eager_ ? bytes_ : 0), true)) {
       return failForGood(Status::outOfMemory("no memory for a message"));
     }
-    begun_ = true;
     std::byte* const note = traffic().scratch();
     link::store<std::uint64_t>(octets(note), number_);
     link::store<std::uint64_t>(octets(note) + 8, bytes_);
@@ -104,8 +106,6 @@ class PointToPoint::Send final : public NetOperation {
     if (through) return Advance::kDone;
     return something ? Advance::kSomething : Advance::kNothing;
   }
-  // What follows its envelope at once is copied, and needs nobody.
-  bool mustNotBeDropped() const override { return begun_ && !eager_; }
 
  private:
   std::byte* answer() const { return traffic().scratch() + kEnvelopeBytes; }
@@ -126,7 +126,6 @@ class PointToPoint::Send final : public NetOperation {
   const int tag_;
   const bool eager_;
   std::uint64_t number_ = 0;
-  bool begun_ = false;
   bool answered_ = false;
   bool taken_ = false;
   std::size_t sent_ = 0;
@@ -143,7 +142,9 @@ class PointToPoint::Receive final : public NetOperation {
         capacity_(capacity),
         from_(from),
         tag_(tag),
-        received_(received) {}
+        received_(received) {
+    mayBeDropped(true);
+  }
   ~Receive() override { parent_.receives_.remove(this); }
 
   int from() const { return from_; }
@@ -153,6 +154,7 @@ class PointToPoint::Receive final : public NetOperation {
 
   void matched(const Envelope& envelope) {
     envelope_ = envelope;
+    mayBeDropped(false);
     const bool small = envelope.bytes <= kEagerSend;
     const bool refuses = envelope.bytes > capacity_;
     if (refuses) {
@@ -192,7 +194,6 @@ class PointToPoint::Receive final : public NetOperation {
     if (!answered_) answer(true);
     return complete();
   }
-  bool mustNotBeDropped() const override { return envelope_.source >= 0; }
 
  private:
   bool postParts() {

@@ -69,11 +69,19 @@ struct Tensors {
 void allreduceAll(int ranks, const std::vector<Case>& cases, int lanes = 1,
                   WireSecurity security = WireSecurity::kHandshake) {
   NetGroup group(ranks, security, lanes);
+  // Once, not by every rank.
+  std::vector<std::vector<Bytes>> data;
+  std::vector<Bytes> results;
+  for (const Case& one : cases) {
+    data.push_back(inputsOf(ranks, one));
+    results.push_back(reduced(data.back(), sum(one.counts), one.dtype, one.op, one.scale));
+  }
   group.run([&](NetMember& member) {
     auto communicator = member.world();
-    for (const Case& one : cases) {
-      const std::vector<Bytes> inputs = inputsOf(ranks, one);
-      const Bytes expected = reduced(inputs, sum(one.counts), one.dtype, one.op, one.scale);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Case& one = cases[i];
+      const std::vector<Bytes>& inputs = data[i];
+      const Bytes& expected = results[i];
       Tensors tensors(one, inputs[static_cast<std::size_t>(member.rank())]);
       const Status status =
           member.wait(communicator->allreduce(tensors.pieces, one.dtype, one.op, one.scale));
@@ -92,11 +100,11 @@ TEST_P(NetRanks, AllreduceOfEverySize) {
   std::vector<Case> cases;
   bool inPlace = false;
   for (const std::int64_t bytes : {0, 4, 64, 4096, 8188, 8192, 10920, 13104, 13108, 16380, 16384,
-                                   16388, 65532, 65536, 65540, 262140, 262144, 262148, 1300004}) {
+                                   16388, 65532, 65536, 65540, 262140, 262144, 262148, 1100004}) {
     inPlace = !inPlace;
     cases.push_back({DType::kFloat32, ReduceOp::kSum, {}, {bytes / 4}, inPlace});
   }
-  cases.push_back({DType::kFloat32, ReduceOp::kAverage, {}, {1500000}, true});
+  cases.push_back({DType::kFloat32, ReduceOp::kAverage, {}, {400000}, true});
   allreduceAll(GetParam(), cases);
 }
 
@@ -110,7 +118,7 @@ TEST_P(NetRanks, AllreduceOfEveryTypeAndOperator) {
       const bool scaled = (d + o) % 2 == 1 && dtype != DType::kBool;
       const Scale scale = scaled ? Scale{0.5, 3.0, 1} : Scale{};
       cases.push_back({dtype, op, scale, {17}, true});
-      cases.push_back({dtype, op, scale, {40001}, false});
+      cases.push_back({dtype, op, scale, {9001}, false});
     }
   }
   allreduceAll(GetParam(), cases);
