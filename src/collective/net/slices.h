@@ -1,0 +1,26 @@
+// Large reductions: every member owns a slice of the array. Inputs go straight to the owner, which
+// reduces them and sends the result to those who want it. All in chunks, so that receiving,
+// reducing and sending overlap, and both directions of every connection are busy at once.
+#pragma once
+
+#include <vector>
+
+#include "collective/net/elements.h"
+
+namespace farandole::net {
+
+struct SlicePlan {
+  std::vector<std::int64_t> cuts;  // member i owns the elements from cuts[i] to cuts[i + 1]
+  std::size_t chunkBytes = 0;
+  // Who wants the results: everybody, a root, or (kOwner) each owner that of its own slice.
+  static constexpr int kEverybody = -1;
+  static constexpr int kOwner = -2;
+  int reader = kEverybody;
+};
+
+OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan);
+
+// About equal slices of the whole array.
+std::vector<std::int64_t> evenCuts(const Segments& segments, int members);
+
+}  // namespace farandole::net
