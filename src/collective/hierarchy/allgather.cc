@@ -15,7 +15,7 @@ class SlicedAllgather final : public Pipeline {
  public:
   SlicedAllgather(HierarchyContext& shared, const void* in, void* out,
                   std::span<const std::int64_t> counts, DType dtype, const Cut& cut)
-      : Pipeline(shared, cut.chunks),
+      : Pipeline(shared, cut),
         in_(static_cast<const std::byte*>(in)),
         out_(static_cast<std::byte*>(out)),
         blocks_(machines(), counts, cut),

@@ -10,7 +10,7 @@ class SlicedBroadcast final : public Pipeline {
  public:
   SlicedBroadcast(HierarchyContext& shared, std::span<const Piece> pieces, DType dtype,
                   const Cut& cut, int root)
-      : Pipeline(shared, cut.chunks),
+      : Pipeline(shared, cut),
         segments_(pieces, sizeOf(dtype)),
         slices_(segments_, cut),
         dtype_(dtype),
@@ -76,7 +76,7 @@ class SlicedBroadcast final : public Pipeline {
 // Everybody of the machine, then the first carriers, then everybody knows of it.
 class HierarchyBarrier final : public Pipeline {
  public:
-  explicit HierarchyBarrier(HierarchyContext& shared) : Pipeline(shared, 1) {}
+  explicit HierarchyBarrier(HierarchyContext& shared) : Pipeline(shared, Cut{}) {}
 
  protected:
   OperationPtr first(std::int64_t) override { return local().barrier(); }

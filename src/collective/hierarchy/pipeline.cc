@@ -7,9 +7,8 @@
 namespace farandole {
 namespace {
 
-// Stages of one call of progress(): enough for a small operation to pass through in one go when
-// nothing is missing, few enough that large chunks leave others their turn.
-constexpr int kStepsPerCall = 4;
+// What one call of progress() may copy, about: two milliseconds at the pace of main memory.
+constexpr std::size_t kBudget = std::size_t{8} << 20;
 // Chunks an operation is cut into if their size allows.
 constexpr std::size_t kChunks = 8;
 
@@ -52,11 +51,19 @@ Cut cutOf(const HierarchyContext& context, std::size_t bytes) {
       std::clamp(bytes / kChunks, std::max<std::size_t>(1, tuning.smallestChunk),
                  std::max(tuning.smallestChunk, tuning.largestChunk));
   Cut cut;
+  cut.chunkBytes = std::min(chunk, bytes);
   cut.chunks = static_cast<std::int64_t>(bytes / chunk + (bytes % chunk != 0 ? 1 : 0));
   cut.chunks = std::max<std::int64_t>(1, cut.chunks);
   cut.slices = bytes < tuning.oneCarrierBelow ? 1 : context.machines.slices();
   return cut;
 }
+
+// Small chunks may pass through all stages in one call when nothing is missing.
+Pipeline::Pipeline(HierarchyContext& context, const Cut& cut)
+    : context_(context),
+      chunks_(cut.chunks),
+      steps_(static_cast<int>(
+          std::clamp<std::size_t>(kBudget / std::max<std::size_t>(1, cut.chunkBytes), 2, 64))) {}
 
 std::byte* Pipeline::buffer(Buffer which, std::size_t bytes) {
   std::byte* memory = context_.scratch.get(which, bytes);
@@ -76,7 +83,7 @@ Progress Pipeline::progress() {
   moved_ = false;
   if (lasts_ == chunks_ && !failed()) return Progress::kDone;
   if (!failed() && !context_.failure.ok()) status_ = context_.failure;
-  for (int step = 0; step < kStepsPerCall && !failed(); ++step) {
+  for (int step = 0; step < steps_ && !failed(); ++step) {
     const bool inside = advanceLocal();
     const bool outside = !failed() && advanceTravel();
     if (failed()) break;

@@ -39,6 +39,7 @@ struct HierarchyContext {
 
 // How an operation of that many bytes is cut; the same on all members.
 struct Cut {
+  std::size_t chunkBytes = 0;
   std::int64_t chunks = 1;
   int slices = 1;  // carriers that travel
 };
@@ -52,7 +53,7 @@ class Pipeline : public Operation {
   // Chunks under way: buffers that a chunk needs from first to last are rings of this length.
   static constexpr std::int64_t kRing = kAhead + 1;
 
-  Pipeline(HierarchyContext& context, std::int64_t chunks) : context_(context), chunks_(chunks) {}
+  Pipeline(HierarchyContext& context, const Cut& cut);
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
@@ -91,6 +92,7 @@ class Pipeline : public Operation {
 
   HierarchyContext& context_;
   const std::int64_t chunks_;
+  const int steps_;  // in one call of progress()
   bool moved_ = false;
   Status status_;
 

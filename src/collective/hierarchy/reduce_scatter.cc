@@ -14,7 +14,7 @@ class SlicedReduceScatter final : public Pipeline {
  public:
   SlicedReduceScatter(HierarchyContext& shared, const void* in, void* out,
                       std::span<const std::int64_t> counts, const Work& work, const Cut& cut)
-      : Pipeline(shared, cut.chunks),
+      : Pipeline(shared, cut),
         in_(static_cast<const std::byte*>(in)),
         out_(static_cast<std::byte*>(out)),
         blocks_(machines(), counts, cut),

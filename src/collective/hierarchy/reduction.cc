@@ -11,7 +11,7 @@ class SlicedReduction final : public Pipeline {
  public:
   SlicedReduction(HierarchyContext& shared, std::span<const Piece> pieces, const Work& work,
                   const Cut& cut, int root)
-      : Pipeline(shared, cut.chunks),
+      : Pipeline(shared, cut),
         segments_(pieces, sizeOf(work.outside)),
         slices_(segments_, cut),
         work_(work),
