@@ -139,7 +139,7 @@ Status GroupMember::wait(Operation& operation, std::chrono::milliseconds limit) 
     }
     const std::uint32_t seen = neighbourhood_.announceSleep();
     const Progress progress = operation.progress();
-    if (progress == Progress::kPending) {
+    if (progress == Progress::kPending && !operation.moved()) {
       neighbourhood_.sleep(seen, Deadline::after(std::min<Duration>(deadline.left(1s), 1s)));
     }
     neighbourhood_.awake();

@@ -1,0 +1,150 @@
+#include "collective/hierarchy/pipeline.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace farandole {
+namespace {
+
+// What one call of progress() may copy, about: two milliseconds at the pace of main memory.
+constexpr std::size_t kBudget = std::size_t{8} << 20;
+// Chunks an operation is cut into if their size allows.
+constexpr std::size_t kChunks = 8;
+
+Status check(const HierarchyContext& context) {
+  const Machines& machines = context.machines;
+  const auto wrong = [](const char* what) {
+    return Status::internal(std::string("the hierarchy of this set is inconsistent: ") + what);
+  };
+  if (!machines.valid()) return wrong("machines must be numbered 0 … without gaps");
+  if (!context.local || context.local->size() != static_cast<int>(machines.neighbours().size()) ||
+      context.local->rank() != machines.local()) {
+    return wrong("the communicator inside the machine has other members");
+  }
+  if (machines.carries() != (context.between != nullptr) ||
+      (context.between && (context.between->size() != machines.count() ||
+                           context.between->rank() != machines.mine()))) {
+    return wrong("the communicator between machines has other members");
+  }
+  if (!context.flat || context.flat->size() != machines.members() ||
+      context.flat->rank() != machines.me()) {
+    return wrong("the communicator of all members has other members");
+  }
+  return {};
+}
+
+}  // namespace
+
+HierarchyContext::HierarchyContext(HierarchyParts parts)
+    : machines(std::move(parts.machineOf), parts.me),
+      local(std::move(parts.local)),
+      between(std::move(parts.between)),
+      flat(std::move(parts.flat)),
+      tuning(parts.tuning),
+      scratch(std::move(parts.allocate), std::move(parts.free)),
+      failure(check(*this)) {}
+
+Cut cutOf(const HierarchyContext& context, std::size_t bytes) {
+  const HierarchyTuning& tuning = context.tuning;
+  const std::size_t chunk =
+      std::clamp(bytes / kChunks, std::max<std::size_t>(1, tuning.smallestChunk),
+                 std::max(tuning.smallestChunk, tuning.largestChunk));
+  Cut cut;
+  cut.chunkBytes = std::min(chunk, bytes);
+  cut.chunks = static_cast<std::int64_t>(bytes / chunk + (bytes % chunk != 0 ? 1 : 0));
+  cut.chunks = std::max<std::int64_t>(1, cut.chunks);
+  cut.slices = bytes < tuning.oneCarrierBelow ? 1 : context.machines.slices();
+  return cut;
+}
+
+// Small chunks may pass through all stages in one call when nothing is missing.
+Pipeline::Pipeline(HierarchyContext& context, const Cut& cut)
+    : context_(context),
+      chunks_(cut.chunks),
+      steps_(static_cast<int>(
+          std::clamp<std::size_t>(kBudget / std::max<std::size_t>(1, cut.chunkBytes), 2, 64))) {}
+
+std::byte* Pipeline::buffer(Buffer which, std::size_t bytes) {
+  std::byte* memory = context_.scratch.get(which, bytes);
+  if (memory == nullptr) {
+    fail(Status::outOfMemory("no memory for " + std::to_string(bytes) +
+                             " bytes of intermediate results between machines"));
+  }
+  return memory;
+}
+
+void Pipeline::fail(Status status) {
+  if (context_.failure.ok()) context_.failure = status;
+  if (status_.ok()) status_ = std::move(status);
+}
+
+Progress Pipeline::progress() {
+  moved_ = false;
+  if (lasts_ == chunks_ && !failed()) return Progress::kDone;
+  if (!failed() && !context_.failure.ok()) status_ = context_.failure;
+  for (int step = 0; step < steps_ && !failed(); ++step) {
+    const bool inside = advanceLocal();
+    const bool outside = !failed() && advanceTravel();
+    if (failed()) break;
+    if (lasts_ == chunks_) return Progress::kDone;
+    if (!inside && !outside) break;
+    moved_ = true;
+  }
+  if (!failed()) return Progress::kPending;
+  inside_ = {};
+  outside_ = {};
+  return Progress::kFailed;
+}
+
+Progress Pipeline::drive(Lane& lane, bool& something) {
+  if (lane.operation) {
+    const Progress progress = lane.operation->progress();
+    if (progress == Progress::kFailed) {
+      fail(lane.operation->status());
+      return progress;
+    }
+    if (progress == Progress::kPending) {
+      something = something || lane.operation->moved();
+      return progress;
+    }
+  }
+  lane = {};
+  something = true;
+  return Progress::kDone;
+}
+
+// One stage inside the machine; true if anything moved.
+bool Pipeline::advanceLocal() {
+  if (lasts_ == chunks_) return false;
+  const bool isFirst = firsts_ < chunks_ && firsts_ <= lasts_ + kAhead;
+  bool something = false;
+  if (!inside_.busy) {
+    if (!isFirst && lasts_ == travels_) return false;
+    inside_.busy = something = true;
+    inside_.operation = isFirst ? first(firsts_) : last(lasts_);
+    if (failed()) return false;
+  }
+  if (drive(inside_, something) == Progress::kDone) {
+    if (isFirst) {
+      ++firsts_;
+    } else {
+      ended(lasts_++);
+    }
+  }
+  return something;
+}
+
+bool Pipeline::advanceTravel() {
+  bool something = false;
+  if (!outside_.busy) {
+    if (travels_ == firsts_) return false;
+    outside_.busy = something = true;
+    outside_.operation = travel(travels_);
+    if (failed()) return false;
+  }
+  if (drive(outside_, something) == Progress::kDone) travelled(travels_++);
+  return something;
+}
+
+}  // namespace farandole

@@ -1,0 +1,114 @@
+// Pipeline: an operation whose chunks pass one after the other through three stages.
+//
+//   first    inside the machine: what the carriers need comes to them
+//   travel   between the machines: carriers only
+//   last     inside the machine: what came from the others goes to everybody
+//
+// While chunk k travels, later chunks take their first stage and earlier ones their last. The local
+// communicator allows one operation at a time, in the same order on all members, so the stages
+// inside the machine alternate in an order that depends on the number of chunks only: kAhead firsts
+// lead, then last and first take turns. Operations between machines follow in the order of chunks.
+// Nobody waits in a circle: a stage waits only for stages of the same or earlier chunks.
+//
+// Used by one thread at a time; owned by the caller; the communicator outlives it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/hierarchy/hierarchy.h"
+#include "collective/hierarchy/machines.h"
+#include "collective/hierarchy/scratch.h"
+
+namespace farandole {
+
+// What the operations of one communicator share.
+struct HierarchyContext {
+  explicit HierarchyContext(HierarchyParts parts);
+
+  const Machines machines;
+  const std::unique_ptr<Communicator> local;
+  const std::unique_ptr<Communicator> between;  // null if this member carries nothing
+  const std::unique_ptr<Communicator> flat;
+  const HierarchyTuning tuning;
+  Scratch scratch;
+  Status failure;  // of the first operation that failed: every later one fails with it
+};
+
+// How an operation of that many bytes is cut; the same on all members.
+struct Cut {
+  std::size_t chunkBytes = 0;
+  std::int64_t chunks = 1;
+  int slices = 1;  // carriers that travel
+};
+Cut cutOf(const HierarchyContext& context, std::size_t bytes);
+
+class Pipeline : public Operation {
+ public:
+  // Chunks that may have taken their first stage before the oldest has taken its last. One would
+  // do in a steady flow; the second covers for members that are late.
+  static constexpr std::int64_t kAhead = 2;
+  // Chunks under way: buffers that a chunk needs from first to last are rings of this length.
+  static constexpr std::int64_t kRing = kAhead + 1;
+
+  Pipeline(HierarchyContext& context, const Cut& cut);
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  Progress progress() final;
+  bool moved() const final { return moved_; }
+  const Status& status() const final { return status_; }
+
+ protected:
+  // Start a stage of a chunk; null if this member has nothing to do in it.
+  virtual OperationPtr first(std::int64_t chunk) = 0;
+  virtual OperationPtr travel(std::int64_t chunk) = 0;
+  virtual OperationPtr last(std::int64_t chunk) = 0;
+  // What is to be done when a stage is over, before the next begins; a chunk's worth of copying.
+  virtual void travelled(std::int64_t) {}
+  virtual void ended(std::int64_t) {}
+
+  // A scratch buffer; on failure the operation has failed.
+  std::byte* buffer(Buffer which, std::size_t bytes);
+  void fail(Status status);
+
+  // A ring of buffers: the bytes of one, rounded up to whole cache lines, and where a chunk's lies.
+  static std::size_t ringSlot(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  static std::byte* ring(std::byte* memory, std::size_t slot, std::int64_t chunk) {
+    return memory + static_cast<std::size_t>(chunk % kRing) * slot;
+  }
+
+  std::int64_t chunks() const { return chunks_; }
+  HierarchyContext& context() { return context_; }
+  const Machines& machines() const { return context_.machines; }
+  Communicator& local() { return *context_.local; }
+
+ private:
+  bool advanceLocal();
+  bool advanceTravel();
+  bool failed() const { return !status_.ok(); }
+
+  HierarchyContext& context_;
+  const std::int64_t chunks_;
+  const int steps_;  // in one call of progress()
+  bool moved_ = false;
+  Status status_;
+
+  // How many chunks are through with each stage.
+  std::int64_t firsts_ = 0;
+  std::int64_t travels_ = 0;
+  std::int64_t lasts_ = 0;
+  // Under way: one inside, one between; null where nothing is, or nothing had to be started.
+  struct Lane {
+    bool busy = false;
+    OperationPtr operation;
+  };
+  Lane inside_;
+  Lane outside_;
+  // Starts, drives and ends what is in a lane: kDone when it is free again.
+  Progress drive(Lane& lane, bool& something);
+};
+
+}  // namespace farandole

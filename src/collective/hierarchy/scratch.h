@@ -1,0 +1,48 @@
+// Scratch: the intermediate buffers of one communicator, kept from operation to operation.
+//
+// A buffer grows when an operation asks for more than any before; chunks bound what is ever asked
+// for. Only one operation at a time uses it (collectives of a communicator follow each other), and
+// asking for a buffer forgets its former content.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+
+#include "base/status.h"
+
+namespace farandole {
+
+enum class Buffer {
+  kPacked,   // a chunk's input, in the order and type in which it is reduced
+  kSlices,   // what goes between the machines, a ring
+  kAnswers,  // what comes from there where it cannot take its place, a ring
+  kPlaced,   // a chunk's output before its runs are put where they belong
+};
+inline constexpr std::size_t kBuffers = 4;
+
+class Scratch {
+ public:
+  Scratch(std::function<Result<void*>(std::size_t)> allocate, std::function<void(void*)> free)
+      : allocate_(std::move(allocate)), free_(std::move(free)) {}
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  // At least `bytes`, 64-byte aligned; nullptr when the machine has no memory left.
+  std::byte* get(Buffer buffer, std::size_t bytes);
+
+ private:
+  struct Held {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+    bool shared = false;
+  };
+  void release(Held& held);
+
+  const std::function<Result<void*>(std::size_t)> allocate_;
+  const std::function<void(void*)> free_;
+  std::array<Held, kBuffers> held_;
+};
+
+}  // namespace farandole
