@@ -26,12 +26,17 @@ INSTANTIATE_TEST_SUITE_P(Link, LinkSpeed,
                            return std::string(wireSecurityName(mode.param));
                          });
 
-// Waits like the driver of a communicator.
-void waitFor(std::atomic<int>& count, int value) {
-  while (count.load(std::memory_order_acquire) < value) std::this_thread::yield();
+enum class Wait { kLoop, kPoll, kPollAndRest };
+
+// Like the driver of a communicator.
+void waitFor(LinkMesh& mesh, Wait how, const std::atomic<int>& count, int value) {
+  while (count.load(std::memory_order_acquire) < value) {
+    if (how == Wait::kLoop || !mesh.poll()) std::this_thread::yield();
+  }
+  if (how == Wait::kPollAndRest) mesh.rest();
 }
 
-void pingPong(WireSecurity mode, std::size_t bytes, int rounds) {
+void pingPong(WireSecurity mode, Wait how, std::size_t bytes, int rounds) {
   Pair pair(mode);
   const auto rank = [&](LinkMesh& mesh, int peer, bool first) {
     Bytes out(bytes, 1);
@@ -40,7 +45,7 @@ void pingPong(WireSecurity mode, std::size_t bytes, int rounds) {
     for (int i = 0; i < rounds; ++i) {
       mesh.recv(peer, 1, in, [&](const Status&) { ++received; });
       if (first) mesh.send(peer, 1, out, [](const Status&) {});
-      waitFor(received, i + 1);
+      waitFor(mesh, how, received, i + 1);
       if (!first) mesh.send(peer, 1, out, [](const Status&) {});
     }
   };
@@ -48,12 +53,17 @@ void pingPong(WireSecurity mode, std::size_t bytes, int rounds) {
   const TimePoint start = Clock::now();
   rank(*pair.a, 1, true);
   other.join();
-  std::printf("  %-9s %7zu bytes: %8.1f us per round trip\n", wireSecurityName(mode).data(), bytes,
-              microseconds(Clock::now() - start) / rounds);
+  const char* name = how == Wait::kLoop ? "loop" : how == Wait::kPoll ? "poll" : "poll+rest";
+  std::printf("  %-9s %-9s %7zu bytes: %8.1f us per round trip\n", wireSecurityName(mode).data(),
+              name, bytes, microseconds(Clock::now() - start) / rounds);
 }
 
 TEST_P(LinkSpeed, DISABLED_PingPong) {
-  for (const std::size_t bytes : {8u, 4096u, 65536u}) pingPong(GetParam(), bytes, 3000);
+  for (const std::size_t bytes : {8u, 4096u, 65536u}) {
+    for (const Wait how : {Wait::kLoop, Wait::kPoll, Wait::kPollAndRest}) {
+      pingPong(GetParam(), how, bytes, 3000);
+    }
+  }
 }
 
 TEST_P(LinkSpeed, DISABLED_OneWay) {
