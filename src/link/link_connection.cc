@@ -58,7 +58,7 @@ Status LinkConnection::attachLocked(link::Established established) {
   }
   if (mode_ != WireSecurity::kEncrypt) established.ssl.reset();
   stream_ = link::Stream(std::move(established.fd), std::move(established.ssl));
-  Result<LinkLoop::Id> id = loop_->add(stream_.fd(), EPOLLIN, shared_from_this());
+  Result<LinkLoop::Id> id = loop_->addShared(stream_.fd(), EPOLLIN, shared_from_this());
   if (!id.ok()) return id.status();
   id_ = id.value();
   outbox_.open(established.window);
@@ -172,19 +172,22 @@ void LinkConnection::endLocked(Status status) {
   for (LinkCallback& callback : outbox_.abandon()) finishLocked(std::move(callback), end_);
   for (LinkCallback& callback : inbox_.abandon()) finishLocked(std::move(callback), end_);
   if (events_.onEnd) {
-    loop_->post([self = shared_from_this(), this, why = end_] { events_.onEnd(why); });
+    events_.onEnd(end_);
+    noted_ = true;
   }
 }
 
 void LinkConnection::finishLocked(LinkCallback callback, Status status) {
   if (!callback) return;
-  finished_.push_back([call = std::move(callback), why = std::move(status)] { call(why); });
+  finished_.emplace_back(std::move(callback), std::move(status));
 }
 
 void LinkConnection::release(std::unique_lock<std::mutex>& lock) {
   const Finished finished = std::exchange(finished_, {});
+  const bool noted = std::exchange(noted_, false);
   lock.unlock();
-  for (const auto& call : finished) call();
+  for (const auto& [call, why] : finished) call(why);
+  if (noted && events_.noted) events_.noted();
 }
 
 }  // namespace farandole

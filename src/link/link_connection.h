@@ -1,9 +1,10 @@
 // LinkConnection: one authenticated connection to one rank, and the messages on it.
 //
 // It exists before there is a socket: sends and receives queue until attach(). Thread-safe. A
-// callback is called exactly once, on the loop's thread or inside the very call that completes or
-// fails it, and never with a lock held; it must not block. After the end of the connection
-// (onEnd, or a call that returned its status) no memory of a send or receive is touched any more.
+// callback is called exactly once, on the loop's thread, inside its poll(), or inside the very call
+// that completes or fails it, and never with a lock held; it must not block. After the end of the
+// connection (onEnd, or a call that returned its status) no memory of a send or receive is touched
+// any more.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,11 +58,15 @@ class LinkConnection : public LinkHandler,
                        public std::enable_shared_from_this<LinkConnection>,
                        private link::FrameReceiver {
  public:
+  // The first two are called in the order of what happened and with this connection locked: they
+  // may only note it.
   struct Events {
-    std::function<void(std::string_view message)> onControl;  // in order, on the loop's thread
-    // Once, on the loop's thread. kShutdown: the other side said goodbye; kPeerLost; kMismatch: it
-    // broke the protocol, or what came was damaged.
+    std::function<void(std::string message)> onControl;
+    // Once. kShutdown: the other side said goodbye; kPeerLost; kMismatch: it broke the protocol, or
+    // what came was damaged.
     std::function<void(const Status&)> onEnd;
+    // Something was noted. Without a lock, on any thread.
+    std::function<void()> noted;
   };
 
   LinkConnection(std::shared_ptr<LinkLoop> loop, int peer, std::uint32_t epoch, WireSecurity mode,
@@ -89,7 +94,7 @@ class LinkConnection : public LinkHandler,
 
  private:
   enum class State { kWaiting, kOpen, kLeaving, kEnded };
-  using Finished = std::vector<std::function<void()>>;
+  using Finished = std::vector<std::pair<LinkCallback, Status>>;
 
   Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override;
   Result<bool> frameEnds(const link::FrameHeader& header) override;
@@ -134,6 +139,7 @@ class LinkConnection : public LinkHandler,
   TimePoint lastSent_;
   TimePoint nextTimer_;
   Finished finished_;
+  bool noted_ = false;
 };
 
 }  // namespace farandole

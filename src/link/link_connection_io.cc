@@ -132,8 +132,8 @@ Result<bool> LinkConnection::frameEnds(const link::FrameHeader& header) {
       break;
     case link::FrameType::kControl:
       if (events_.onControl) {
-        finished_.push_back(
-            [this, message = std::exchange(controlMessage_, {})] { events_.onControl(message); });
+        events_.onControl(std::exchange(controlMessage_, {}));
+        noted_ = true;
       }
       break;
     case link::FrameType::kHeartbeat: break;

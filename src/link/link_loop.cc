@@ -1,33 +1,24 @@
 #include "link/link_loop.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/thread.h"
+#include "link/loop_marks.h"
 
 namespace farandole {
 namespace {
 
-constexpr std::size_t kEventsPerTurn = 64;
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
 
 }  // namespace
 
 Result<std::shared_ptr<LinkLoop>> LinkLoop::start() {
   std::shared_ptr<LinkLoop> loop(new LinkLoop());
-  loop->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  loop->wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = 0;
-  if (!loop->epoll_ || !loop->wake_ ||
-      ::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_.get(), &event) != 0) {
-    return Status::fromErrno("cannot make an epoll descriptor", errno);
-  }
+  FARANDOLE_RETURN_IF_ERROR(loop->open());
   // The thread owns nothing: a loop is destroyed only after stop(), or left behind by it.
   loop->thread_ = startThread("farandole-link", [raw = loop.get()] { raw->run(); });
   return loop;
@@ -40,6 +31,7 @@ LinkLoop::~LinkLoop() {
 bool LinkLoop::stop(Deadline deadline) {
   std::unique_lock lock(mutex_);
   stop_ = true;
+  over_ = true;
   wake();
   if (onThread()) return true;
   while (!ended_ && !deadline.passed()) {
@@ -53,6 +45,8 @@ bool LinkLoop::stop(Deadline deadline) {
     return false;
   }
   thread_.join();
+  while (polling_ && !deadline.passed()) std::this_thread::yield();
+  if (polling_) return false;
   // They hold each other through this loop.
   std::map<Id, Entry> entries;
   std::vector<std::function<void()>> tasks;
@@ -67,18 +61,28 @@ bool LinkLoop::stop(Deadline deadline) {
 
 Result<LinkLoop::Id> LinkLoop::add(int fd, std::uint32_t events,
                                    std::shared_ptr<LinkHandler> handler) {
+  return addTo(epoll_.get(), fd, events, std::move(handler));
+}
+
+Result<LinkLoop::Id> LinkLoop::addShared(int fd, std::uint32_t events,
+                                         std::shared_ptr<LinkHandler> handler) {
+  return addTo(shared_.get(), fd, events, std::move(handler));
+}
+
+Result<LinkLoop::Id> LinkLoop::addTo(int epoll, int fd, std::uint32_t events,
+                                     std::shared_ptr<LinkHandler> handler) {
   const std::lock_guard lock(mutex_);
   const Id id = ++lastId_;
   if (fd >= 0) {
     epoll_event event{};
     event.events = events;
     event.data.u64 = id;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
       return Status::fromErrno("cannot watch a socket", errno);
     }
     descriptors_.add(fd);
   }
-  entries_[id] = {fd, std::move(handler), TimePoint::max()};
+  entries_[id] = {fd, epoll, std::move(handler), TimePoint::max()};
   return id;
 }
 
@@ -89,7 +93,7 @@ void LinkLoop::watch(Id id, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = id;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
+  ::epoll_ctl(found->second.epoll, EPOLL_CTL_MOD, found->second.fd, &event);
 }
 
 void LinkLoop::remove(Id id) {
@@ -99,7 +103,7 @@ void LinkLoop::remove(Id id) {
   if (found == entries_.end()) return;
   if (found->second.fd >= 0) {
     // Not left to close(): a fork child may hold a copy, which would keep it in the epoll.
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+    ::epoll_ctl(found->second.epoll, EPOLL_CTL_DEL, found->second.fd, nullptr);
     descriptors_.remove(found->second.fd);
   }
   timers_.erase({found->second.due, id});
@@ -120,7 +124,8 @@ void LinkLoop::setTimer(Id id, TimePoint due) {
 void LinkLoop::callAgain(Id id) {
   const std::lock_guard lock(mutex_);
   again_.push_back(id);
-  if (!onThread()) wake();
+  // A poller comes back to it, or says that it rests.
+  if (!onThread() && !(drives() && standsBack_)) wake();
 }
 
 void LinkLoop::post(std::function<void()> task) {
@@ -152,24 +157,29 @@ void LinkLoop::run() {
 }
 
 void LinkLoop::turn() {
-  std::array<epoll_event, kEventsPerTurn> events{};
+  std::array<epoll_event, link::kEventsPerTurn> events{};
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout());
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (event.data.u64 != 0) {
-      dispatch(event.data.u64, event.events);
-    } else {
-      std::uint64_t wakes = 0;
-      [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &wakes, sizeof wakes);
+    std::uint64_t count64 = 0;
+    switch (event.data.u64) {
+      case link::kWakeMark: {
+        [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count64, sizeof count64);
+        break;
+      }
+      case link::kAlarmMark: {
+        [[maybe_unused]] const ssize_t got = ::read(alarm_.get(), &count64, sizeof count64);
+        checkPoller();
+        break;
+      }
+      case link::kSharedMark:
+        if (!standsBack_) serveShared();
+        break;
+      default: dispatch(event.data.u64, event.events);
     }
   }
-  std::vector<Id> again;
-  {
-    const std::lock_guard lock(mutex_);
-    again.swap(again_);
-  }
-  for (const Id id : again) dispatch(id, EPOLLIN);
+  if (!standsBack_) callAgainNow();
   for (const auto& task : takeTasks()) task();
   runTimers();
 }
@@ -209,7 +219,7 @@ void LinkLoop::runTimers() {
 
 int LinkLoop::timeout() {
   const std::lock_guard lock(mutex_);
-  if (stop_ || !tasks_.empty() || !again_.empty()) return 0;
+  if (stop_ || !tasks_.empty() || (!again_.empty() && !standsBack_)) return 0;
   if (timers_.empty()) return static_cast<int>(kLongestSleep / std::chrono::milliseconds(1));
   const Duration rest = timers_.begin()->first - Clock::now();
   if (rest <= Duration::zero()) return 0;
@@ -221,7 +231,9 @@ int LinkLoop::timeout() {
 void LinkLoop::closeAfterFork() {
   descriptors_.closeAll();
   epoll_.reset();
+  shared_.reset();
   wake_.reset();
+  alarm_.reset();
 }
 
 }  // namespace farandole

@@ -1,7 +1,12 @@
 // LinkLoop: one thread that waits for sockets and timers and calls their handlers.
 //
-// Handlers are called on the loop's thread only, one at a time. They must not block. All functions
-// may be called from any thread.
+// Handlers are called on the loop's thread, one at a time; those added with addShared() also inside
+// poll(), whoever calls that, and perhaps on both threads at once. They must not block. All
+// functions may be called from any thread.
+//
+// While somebody polls, the loop's thread stands back: it does not watch the shared sockets, so
+// that it neither takes a processor nor fights for the same bytes. It keeps its timers. It takes
+// over again at rest(), or if there was no poll() for a few milliseconds.
 #pragma once
 
 #include <atomic>
@@ -43,6 +48,7 @@ class LinkLoop {
 
   // Keeps the handler until remove(). fd < 0: only timers.
   Result<Id> add(int fd, std::uint32_t events, std::shared_ptr<LinkHandler> handler);
+  Result<Id> addShared(int fd, std::uint32_t events, std::shared_ptr<LinkHandler> handler);
   void watch(Id id, std::uint32_t events);
   // Before the descriptor is closed. The handler may be in the middle of a call on the loop.
   void remove(Id id);
@@ -54,6 +60,15 @@ class LinkLoop {
   void post(std::function<void()> task);
 
   bool onThread() const { return std::this_thread::get_id() == threadId_.load(); }
+  // On the loop's thread, or inside poll().
+  bool drives() const { return onThread() || std::this_thread::get_id() == poller_.load(); }
+
+  // Calls the shared handlers whose sockets are ready. Never waits. True if there was one. False
+  // also if another thread is in it, or this one.
+  bool poll();
+  // Nobody polls for the time being.
+  void rest();
+
   // Ends the thread. False if a handler did not return in time: it is then left behind, and with it
   // what it uses.
   bool stop(Deadline deadline);
@@ -63,13 +78,21 @@ class LinkLoop {
  private:
   struct Entry {
     int fd = -1;
+    int epoll = -1;
     std::shared_ptr<LinkHandler> handler;
     TimePoint due = TimePoint::max();
   };
 
   LinkLoop() = default;
+  Status open();
+  Result<Id> addTo(int epoll, int fd, std::uint32_t events, std::shared_ptr<LinkHandler> handler);
   void run();
   void turn();
+  bool serveShared();
+  bool callAgainNow();
+  void standBack();
+  void takeBackLocked();
+  void checkPoller();
   std::vector<std::function<void()>> takeTasks();
   void dispatch(Id id, std::uint32_t events);
   void runTimers();
@@ -77,10 +100,22 @@ class LinkLoop {
   void wake();
 
   UniqueFd epoll_;
+  UniqueFd shared_;  // an epoll too; a member of epoll_, watched unless the thread stands back
   UniqueFd wake_;
+  UniqueFd alarm_;  // a timer that makes the thread look whether the poller is still there
   std::thread thread_;
   std::atomic<std::thread::id> threadId_;
   link::ForkList descriptors_;
+
+  std::atomic<bool> over_{false};     // stop() was called
+  std::atomic<bool> polling_{false};  // a thread is inside poll()
+  std::atomic<std::thread::id> poller_;
+  std::atomic<std::uint64_t> polls_{0};
+  std::atomic<bool> standsBack_{false};  // changed with standMutex_ held
+  std::mutex standMutex_;
+  // Guarded by standMutex_.
+  bool alarmSet_ = false;
+  std::uint64_t pollsSeen_ = 0;
 
   std::mutex mutex_;
   // Guarded by mutex_.

@@ -107,6 +107,12 @@ void LinkMesh::drop(int peer, Status why) {
   if (::getpid() == owner_) core_->drop(peer, why);
 }
 
+bool LinkMesh::poll() { return ::getpid() == owner_ && core_->poll(); }
+
+void LinkMesh::rest() {
+  if (::getpid() == owner_) core_->rest();
+}
+
 std::uint64_t LinkMesh::heldBytes() const { return ::getpid() == owner_ ? core_->heldBytes() : 0; }
 
 void LinkMesh::stop() {

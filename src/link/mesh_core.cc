@@ -68,15 +68,15 @@ LinkMesh::Core::Lane& LinkMesh::Core::laneLocked(int peer, std::uint32_t lane) {
     // The loop's thread ends before this object does, so plain pointers do.
     entry.connection = std::make_shared<LinkConnection>(
         loop_, peer, options_.epoch, options_.security, options_.limits,
-        LinkConnection::Events{[this, peer](std::string_view message) {
-                                 ControlCallback callback;
-                                 {
-                                   const std::lock_guard lock(mutex_);
-                                   if (!stopped_) callback = onControl_;
-                                 }
-                                 if (callback) callback(peer, message);
+        LinkConnection::Events{[this, peer](std::string message) {
+                                 teller_.note([this, peer, text = std::move(message)] {
+                                   tellControl(peer, text);
+                                 });
                                },
-                               [this, peer](const Status& why) { peerEnded(peer, why); }});
+                               [this, peer](const Status& why) {
+                                 teller_.note([this, peer, why] { peerEnded(peer, why); });
+                               },
+                               [this] { tell(); }});
   }
   return entry;
 }
@@ -106,7 +106,6 @@ Result<std::shared_ptr<LinkConnection>> LinkMesh::Core::use(int peer, std::uint6
 }
 
 void LinkMesh::Core::peerEnded(int peer, Status why) {
-  EndCallback callback;
   std::vector<std::shared_ptr<LinkConnection>> connections;
   {
     const std::lock_guard lock(mutex_);
@@ -122,11 +121,34 @@ void LinkMesh::Core::peerEnded(int peer, Status why) {
       const bool hearsItself = why.code() == Code::kShutdown && lane.state == LaneState::kOpen;
       if (lane.connection && !hearsItself) connections.push_back(lane.connection);
     }
-    if (!stopped_) callback = onPeerEnd_;
   }
   loop_->post([this, peer] { cancelDials(peer); });
   for (const auto& connection : connections) connection->fail(why);
+  teller_.note([this, peer, why] { tellEnd(peer, why); });
+  tell();
+}
+
+void LinkMesh::Core::tellControl(int peer, std::string_view message) {
+  ControlCallback callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) callback = onControl_;
+  }
+  if (callback) callback(peer, message);
+}
+
+void LinkMesh::Core::tellEnd(int peer, const Status& why) {
+  EndCallback callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) callback = onPeerEnd_;
+  }
   if (callback) callback(peer, why);
+}
+
+void LinkMesh::Core::tell() {
+  if (loop_->drives()) return teller_.tell();
+  loop_->post([this] { teller_.tell(); });
 }
 
 void LinkMesh::Core::cancelDials(int peer) {
@@ -194,6 +216,7 @@ void LinkMesh::Core::stop() {
     for (int peer = 0; peer < self->options_.size; ++peer) self->cancelDials(peer);
   });
   leaveAll();
+  teller_.close();
   if (loop_->stop(deadline)) return;
   // A callback still runs there: what it may use must outlive it.
   static std::mutex mutex;

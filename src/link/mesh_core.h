@@ -16,6 +16,7 @@
 
 #include "link/link_dialer.h"
 #include "link/link_mesh.h"
+#include "link/teller.h"
 
 namespace farandole {
 
@@ -30,6 +31,8 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   // The connection for a slot, connecting if need be.
   Result<std::shared_ptr<LinkConnection>> use(int peer, std::uint64_t slot);
   void drop(int peer, const Status& why);
+  bool poll() { return loop_->poll(); }
+  void rest() { loop_->rest(); }
   std::uint64_t heldBytes();
   void stop();
   void closeAfterFork();
@@ -60,6 +63,10 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   void peerEnded(int peer, Status why);
   void cancelDials(int peer);
   void leaveAll();
+  void tellControl(int peer, std::string_view message);
+  void tellEnd(int peer, const Status& why);
+  // Here if this thread may, else on the loop's.
+  void tell();
 
   const LinkMeshOptions options_;
   std::shared_ptr<LinkLoop> loop_;
@@ -67,6 +74,8 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<LinkListener> listener_;
   std::uint16_t port_ = 0;
   std::string card_;
+
+  link::Teller teller_;
 
   std::mutex mutex_;
   // Guarded by mutex_.

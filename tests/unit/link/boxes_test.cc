@@ -194,6 +194,19 @@ TEST(LinkBoxes, AnOfferOfAnotherSizeThanTheReceiveIsRefused) {
   EXPECT_THAT(status.message(), HasSubstr("slot 1: 10 bytes are to be received, but it sends"));
 }
 
+TEST(LinkBoxes, ControlMessagesAndNoticesOvertakeDataBetweenTwoPieces) {
+  Line line;
+  const Bytes large = test::randomBytes(4 * kMaxChunk, 1);
+  ASSERT_TRUE(line.out.posted(1, large.size()).ok());
+  line.send(1, large);
+  ASSERT_EQ(line.out.next()->header.type, FrameType::kData);
+  ASSERT_TRUE(line.out.control("urgent").ok());
+  line.out.notice(FrameType::kHeartbeat);
+  EXPECT_EQ(line.out.next()->header.type, FrameType::kHeartbeat);
+  EXPECT_EQ(line.out.next()->control, "urgent");
+  EXPECT_EQ(line.out.next()->header.type, FrameType::kData);
+}
+
 TEST(LinkBoxes, GoodbyeFollowsControlMessagesAndDropsData) {
   Line line;
   const Bytes bytes(100);

@@ -52,7 +52,8 @@ TEST(LinkEnds, StopDoesNotWaitForACallbackThatBlocks) {
   ASSERT_TRUE(inside.wait().ok());
   const TimePoint start = Clock::now();
   pair.b->stop();
-  EXPECT_LT(Clock::now() - start, milliseconds(1100));
+  // A second, and some for a busy machine.
+  EXPECT_LT(Clock::now() - start, milliseconds(5000));
   release = true;
   std::this_thread::sleep_for(milliseconds(50));
 }

@@ -1,0 +1,117 @@
+// LinkLoop, the part that lets other threads do its work.
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "link/link_loop.h"
+#include "link/loop_marks.h"
+
+namespace farandole {
+namespace {
+
+// Without a poll for so long the loop's thread takes over.
+constexpr long kPatienceNanoseconds = 3'000'000;
+
+bool watchIn(int epoll, int fd, std::uint64_t mark, int operation, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = mark;
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+void setAlarm(int fd) {
+  itimerspec once{};
+  once.it_value.tv_nsec = kPatienceNanoseconds;
+  ::timerfd_settime(fd, 0, &once, nullptr);
+}
+
+}  // namespace
+
+Status LinkLoop::open() {
+  epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  shared_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  alarm_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  const auto watched = [this](const UniqueFd& fd, std::uint64_t mark) {
+    return fd && watchIn(epoll_.get(), fd.get(), mark, EPOLL_CTL_ADD, EPOLLIN);
+  };
+  if (!epoll_ || !watched(wake_, link::kWakeMark) || !watched(shared_, link::kSharedMark) ||
+      !watched(alarm_, link::kAlarmMark)) {
+    return Status::fromErrno("cannot make an epoll descriptor", errno);
+  }
+  return {};
+}
+
+bool LinkLoop::poll() {
+  if (polling_.exchange(true)) return false;
+  bool moved = false;
+  // stop() sets over_ and then waits for polling_.
+  if (!over_) {
+    poller_ = std::this_thread::get_id();
+    if (!standsBack_) standBack();
+    polls_.fetch_add(1, std::memory_order_relaxed);
+    moved = serveShared();
+    moved = callAgainNow() || moved;
+    poller_ = std::thread::id();
+  }
+  polling_ = false;
+  return moved;
+}
+
+void LinkLoop::rest() {
+  if (!standsBack_) return;
+  const std::lock_guard lock(standMutex_);
+  takeBackLocked();
+}
+
+void LinkLoop::standBack() {
+  const std::lock_guard lock(standMutex_);
+  if (standsBack_) return;
+  watchIn(epoll_.get(), shared_.get(), link::kSharedMark, EPOLL_CTL_MOD, 0);
+  standsBack_ = true;
+  // One that is set already comes in time: it is set anew if the poller is there then.
+  if (!std::exchange(alarmSet_, true)) setAlarm(alarm_.get());
+}
+
+void LinkLoop::takeBackLocked() {
+  if (!standsBack_) return;
+  standsBack_ = false;
+  // Tells at once if something is ready.
+  watchIn(epoll_.get(), shared_.get(), link::kSharedMark, EPOLL_CTL_MOD, EPOLLIN);
+  const std::lock_guard lock(mutex_);
+  if (!again_.empty()) wake();
+}
+
+void LinkLoop::checkPoller() {
+  const std::lock_guard lock(standMutex_);
+  const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
+  if (std::exchange(pollsSeen_, polls) == polls) takeBackLocked();
+  alarmSet_ = standsBack_;
+  if (alarmSet_) setAlarm(alarm_.get());
+}
+
+bool LinkLoop::serveShared() {
+  std::array<epoll_event, link::kEventsPerTurn> events;
+  const int count = ::epoll_wait(shared_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    dispatch(event.data.u64, event.events);
+  }
+  return count > 0;
+}
+
+bool LinkLoop::callAgainNow() {
+  std::vector<Id> again;
+  {
+    const std::lock_guard lock(mutex_);
+    again.swap(again_);
+  }
+  for (const Id id : again) dispatch(id, EPOLLIN);
+  return !again.empty();
+}
+
+}  // namespace farandole
