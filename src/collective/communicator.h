@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 
+#include "base/clock.h"
 #include "base/reduce.h"
 #include "base/status.h"
 #include "base/types.h"
@@ -35,6 +36,10 @@ class Operation {
   // After kPending: true if that call moved something, so that the next may at once; false if it
   // found nothing to do and the caller may sleep.
   virtual bool moved() const = 0;
+  // After kPending without movement: how long the caller may sleep before it must call again. An
+  // engine that rings when there is something to do sets no limit; one that cannot (MPI) asks to be
+  // polled, ever more rarely the longer nothing has moved. Zero: at once, or after a yield.
+  virtual Duration nap() const { return Duration::max(); }
   // Why it failed; ok otherwise.
   virtual const Status& status() const = 0;
 };

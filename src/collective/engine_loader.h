@@ -1,0 +1,32 @@
+// Finds and loads the engines that are shared objects of their own (collective/engine_plugin.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "collective/engine_plugin.h"
+#include "collective/mpi_choice.h"
+
+namespace farandole {
+
+struct LoadedEngine {
+  const EngineTable* table = nullptr;
+  std::string path;    // of the engine
+  MpiLibrary library;  // what it rides on
+  MpiStarter starter;  // who started this process; its size is checked by startMpiEngine
+};
+
+// Looks in FARANDOLE_ENGINE_PATH, then beside the object this code is in: farandole/engines/ next
+// to libfarandole.so, or ../lib/farandole/engines/ next to a program. Loads once per process; later
+// calls return the same. wanted: openmpi, mpich or the path of a libmpi; empty: FARANDOLE_MPI.
+// Thread-safe.
+Result<LoadedEngine> loadMpiEngine(std::string_view wanted);
+
+// loadMpiEngine and its start. A process whose starter speaks of more ranks than its MPI sees is
+// refused: each would compute alone.
+Result<std::unique_ptr<Engine>> startMpiEngine(std::string_view wanted, EngineStart start);
+
+// Loads one engine object and checks its versions; for loadMpiEngine and tests.
+Result<const EngineTable*> openEngine(const std::string& path);
+
+}  // namespace farandole

@@ -1,0 +1,75 @@
+// What an engine in a shared object of its own offers: engines with outside dependencies (MPI) are
+// loaded on demand, so that a machine without them runs everything else.
+//
+// The object exports one C function, farandole_engine, which returns a table. Behind it are C++
+// interfaces: loader and engine must come from the same build, which the two versions in the table
+// prove. No exception leaves either side. The objects are never unloaded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "collective/communicator.h"
+
+namespace farandole {
+
+// Raised with every change of what stands in this file or in communicator.h.
+inline constexpr std::uint32_t kEngineInterface = 1;
+
+struct EngineStart {
+  // All ranks must have started the engine by then.
+  Deadline deadline = Deadline::never();
+  // What the job says of itself; an engine that sees another number refuses. 0: not known.
+  int expectedSize = 0;
+  // Two runs agree bit for bit, whatever the outside library would choose.
+  bool deterministic = false;
+  // The engine has its own copy of the log's settings.
+  LogLevel logLevel = LogLevel::kWarning;
+};
+
+// One job's use of an outside library. Thread-safe towards itself, except that exchange and
+// communicator are called by all ranks concerned in the same order. Outlives its communicators.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // As the outside library numbers the processes.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // "Open MPI 4.1.4".
+  virtual std::string_view library() const = 0;
+  // What the user should be told once, by rank 0; empty: nothing.
+  virtual std::string_view notice() const = 0;
+
+  // Collective over all ranks: everybody's text, by rank. For what ranks must know of each other
+  // before they can talk (addresses, the job's secret).
+  virtual Result<std::vector<std::string>> exchange(std::string_view mine, Deadline deadline) = 0;
+
+  // Collective over the ranks named, in the order of their member numbers; this process is one of
+  // them. key: 24 bits, the same on all members and unique among living sets.
+  virtual Result<std::unique_ptr<Communicator>> communicator(std::span<const int> ranks,
+                                                             std::uint32_t key,
+                                                             Deadline deadline) = 0;
+
+  // Ends all processes of the job through the outside library. Does not return. Any thread.
+  [[noreturn]] virtual void abort(int code) = 0;
+};
+
+struct EngineTable {
+  std::uint32_t interface;
+  const char* version;  // of the product
+  const char* name;     // "mpi"
+  Result<std::unique_ptr<Engine>> (*start)(const EngineStart&);
+};
+
+inline constexpr const char* kEngineEntry = "farandole_engine";
+using EngineEntry = const EngineTable* (*)();
+
+}  // namespace farandole

@@ -1,0 +1,54 @@
+// Which MPI a process uses, and that library, loaded.
+//
+// Two binary interfaces are in the field: Open MPI's and the one MPICH, Intel MPI, MVAPICH and Cray
+// share. A process can use one library only, so the choice is: the one it already has (mpi4py, or a
+// program linked with MPI); else one of the kind that started it; else the one named by --mpi or
+// FARANDOLE_MPI; else what is installed. A name that contradicts the first two is an error.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace farandole {
+
+enum class MpiAbi { kOpenMpi, kMpich };
+std::string_view name(MpiAbi abi);  // "openmpi", "mpich"
+
+using GetEnv = std::function<const char*(const char*)>;
+
+// Who started this process. Only what an MPI's starter must leave for its library counts (PMIX_*,
+// PMI_FD, PMI_PORT); OMPI_COMM_WORLD_* and PMI_RANK are also set by others, for scripts.
+struct MpiStarter {
+  enum class Kind { kNone, kOpenMpi, kMpich, kEither };
+  Kind kind = Kind::kNone;
+  int size = 0;  // how many processes it says it started; 0: not known
+};
+MpiStarter mpiStarter(const GetEnv& getEnv);
+
+// "openmpi", "mpich" (also "intelmpi", "impi", "mvapich", "cray") or the path of a library.
+struct MpiName {
+  bool given = false;
+  bool isPath = false;
+  MpiAbi abi = MpiAbi::kOpenMpi;  // unless it is a path
+  std::string path;
+};
+Result<MpiName> parseMpiName(std::string_view text);
+
+// The kinds to try, in order, when the process has no MPI yet; or why there is none.
+Result<std::vector<MpiAbi>> mpiCandidates(const MpiStarter& starter, const MpiName& name);
+
+struct MpiLibrary {
+  MpiAbi abi = MpiAbi::kOpenMpi;
+  std::string path;  // as it was loaded
+  std::string why;   // "this process already uses it", "its mpirun started this process", …
+};
+
+// Makes the chosen library's symbols visible to the objects loaded after it. wanted: what --mpi or
+// FARANDOLE_MPI says, may be empty. Not to be called by two threads at once.
+Result<MpiLibrary> loadMpiLibrary(std::string_view wanted, const GetEnv& getEnv);
+
+}  // namespace farandole

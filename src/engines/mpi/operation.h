@@ -1,0 +1,115 @@
+// What the operations of one MPI communicator share, and what all of them have in common.
+//
+// An operation is a state machine whose advance() posts and tests MPI requests and never waits. MPI
+// is called inside progress() only (and in destructors), under MpiProcess::Lock.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "engines/mpi/headers.h"
+#include "engines/mpi/requests.h"
+
+namespace farandole::mpi {
+
+class PointToPoint;
+
+// What is done to the elements; op is never kAverage (a sum with a divisor).
+struct Reduction {
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  Scale scale;
+};
+
+// Tags of our communicators' messages.
+enum MpiTag : int { kTagEnvelope = 1, kTagVerdict = 2, kTagData = 3, kTagCollective = 4 };
+
+// Memory that goes back to its pool when it is no longer used.
+class Scratch {
+ public:
+  Scratch() = default;
+  std::byte* data() const { return memory_.get(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  friend class ScratchPool;
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  std::size_t bytes_ = 0;
+};
+
+class ScratchPool {
+ public:
+  // At least so many bytes; kOutOfMemory.
+  Result<Scratch> take(std::size_t bytes);
+  void give(Scratch scratch);
+
+ private:
+  std::vector<Scratch> free_;
+};
+
+struct MpiContext {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+  bool deterministic = false;
+  Status failure;  // once something failed for good
+  // Given up while MPI still reads or writes it: kept for ever.
+  bool abandoned = false;
+  TimePoint lastMoved = Clock::now();
+  ScratchPool scratch;
+  PointToPoint* pointToPoint = nullptr;
+};
+
+enum class Advance { kNothing, kSomething, kDone };
+
+class MpiOperation : public Operation {
+ public:
+  MpiOperation(MpiContext& context, std::string_view name) : context_(context), name_(name) {}
+  MpiOperation(const MpiOperation&) = delete;
+  MpiOperation& operator=(const MpiOperation&) = delete;
+
+  Progress progress() final;
+  bool moved() const final { return moved_; }
+  Duration nap() const final;
+  const Status& status() const final { return status_; }
+
+ protected:
+  // Sets status with fail or failForGood if it cannot go on.
+  virtual Advance advance() = 0;
+
+  // Ends this operation; the communicator stays usable.
+  void fail(Status status) { status_ = std::move(status); }
+  // Ends this operation and every later one: the members no longer agree.
+  void failForGood(const Status& status);
+  // The same unless it is ok; true if it is.
+  bool check(const Status& status);
+
+  // For destructors: MPI may still use the memory, so that it is not freed, and the communicator is
+  // of no use any more.
+  void abandon(Requests& requests, Scratch scratch);
+
+  MpiContext& context() { return context_; }
+  MPI_Comm comm() const { return context_.comm; }
+  int me() const { return context_.rank; }
+  int members() const { return context_.size; }
+  std::string_view name() const { return name_; }
+
+ private:
+  MpiContext& context_;
+  const std::string_view name_;
+  bool done_ = false;
+  bool moved_ = false;
+  Status status_;
+};
+
+// At once done, or at once failed.
+OperationPtr makeDone();
+OperationPtr makeFailed(Status status);
+
+}  // namespace farandole::mpi

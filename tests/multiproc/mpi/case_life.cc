@@ -1,0 +1,114 @@
+// Several sets at once, starts and ends, and waiting.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "multiproc/mpi/rank.h"
+
+namespace farandole::test {
+namespace {
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
+
+double processorSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+// {0,1}, {1,2}, {2,0} …: every rank is in two, and all work at once; and the members' order counts.
+void sets() {
+  const auto engine = startEngine(false);
+  const int size = engine->size();
+  const int me = engine->rank();
+  const auto all = everybody(*engine);
+  std::vector<std::unique_ptr<Communicator>> mine;
+  std::vector<std::vector<int>> ranks;
+  for (int i = 0; i < size && size > 1; ++i) {
+    const std::vector<int> pair = {(i + 1) % size, i};
+    if (me != pair[0] && me != pair[1]) continue;
+    auto made = engine->communicator(pair, static_cast<std::uint32_t>(100 + i), soon());
+    must(made.status(), "a pair");
+    mine.push_back(std::move(made).value());
+    ranks.push_back(pair);
+    if (mine.back()->rank() != (me == pair[0] ? 0 : 1)) fail("the members' order is not ours");
+  }
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::vector<float>> data(mine.size() + 1, std::vector<float>(30'000));
+    std::vector<OperationPtr> operations;
+    for (std::size_t i = 0; i <= mine.size(); ++i) {
+      for (float& value : data[i]) value = static_cast<float>(me + round);
+      const Piece piece{data[i].data(), data[i].data(), 30'000};
+      Communicator& set = i < mine.size() ? *mine[i] : *all;
+      operations.push_back(
+          set.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {}));
+    }
+    // Ranks look at them in different orders.
+    if (me % 2 == 1) std::swap(operations.front(), operations.back());
+    driveAll(operations, "sets");
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const auto want = static_cast<float>(ranks[i][0] + ranks[i][1] + 2 * round);
+      if (data[i].front() != want || data[i].back() != want) fail("a pair's sum is wrong");
+    }
+    const auto want = static_cast<float>(size * (size - 1) / 2 + size * round);
+    if (data.back().front() != want) fail("everybody's sum is wrong");
+  }
+  const int wrong[] = {0, 0};
+  if (engine->communicator(wrong, 5, soon()).ok()) fail("a rank was twice in a set");
+  const int absent[] = {(me + 1) % size};
+  if (size > 1 && engine->communicator(absent, 5, soon()).ok()) fail("a set without its maker");
+}
+
+void life() {
+  // Nobody else comes: the call ends, and says for whom it waited.
+  std::string library;
+  for (int round = 0; round < 5; ++round) {
+    const auto engine = startEngine(false);
+    library = engine->library();
+    const std::string mine(static_cast<std::size_t>(engine->rank()) * 1000, 'x');
+    auto texts = engine->exchange(mine + std::to_string(engine->rank()), soon());
+    must(texts.status(), "exchange");
+    for (int i = 0; i < engine->size(); ++i) {
+      const std::string& text = texts.value()[static_cast<std::size_t>(i)];
+      if (text != std::string(static_cast<std::size_t>(i) * 1000, 'x') + std::to_string(i)) {
+        fail("exchange: the text of rank " + std::to_string(i) + " is wrong");
+      }
+    }
+    const auto all = everybody(*engine, static_cast<std::uint32_t>(round));
+    run(all->barrier(), "barrier");
+  }
+  const auto engine = startEngine(false);
+  if (engine->size() > 1 && engine->rank() == 0) {
+    const int pair[] = {0, 1};
+    const auto alone =
+        engine->communicator(pair, 77, Deadline::after(std::chrono::milliseconds(200)));
+    if (alone.ok() || alone.status().code() != Code::kTimeout) fail("a set of one was made");
+    if (alone.status().message().find("rank 1") == std::string::npos) {
+      fail("the missing rank is not named: " + alone.status().message());
+    }
+  }
+  if (engine->rank() == 0) std::printf("library: %s\n", library.c_str());
+}
+
+// A rank that waits a second for another uses little of its processor.
+void waiting() {
+  const auto engine = startEngine(false);
+  const auto all = everybody(*engine);
+  run(all->barrier(), "barrier");
+  if (all->rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double before = processorSeconds();
+  run(all->barrier(), "barrier");
+  const double used = processorSeconds() - before;
+  if (all->rank() == 1) std::printf("waited with %.0f ms of processor time\n", used * 1000);
+  if (all->rank() != 0 && used > 1.0) fail("waiting burns a core: " + std::to_string(used) + " s");
+}
+
+}  // namespace farandole::test
