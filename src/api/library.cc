@@ -61,13 +61,22 @@ Result<std::shared_ptr<Runtime>> Library::requireRuntime() const {
   return current;
 }
 
-Status Library::connectAgent(const Config& config, Deadline deadline) {
-  if (agent_ || config.agent.empty()) return {};
-  auto agent = AgentClient::connect(config.agent, config.job, config.secret, config.rank,
-                                    config.size, deadline);
-  FARANDOLE_RETURN_IF_ERROR(agent.status());
+Status Library::connectAgent(const Identity& identity, Deadline deadline) {
+  const Config& config = identity.config;
+  if (agent_ || (config.agent.empty() && !identity.meeting)) return {};
+  std::unique_ptr<Bootstrap> bootstrap;
+  if (identity.meeting) {
+    auto met = LinkBootstrap::start(config, *identity.meeting, deadline);
+    FARANDOLE_RETURN_IF_ERROR(met.status());
+    bootstrap = std::move(met).value();
+  } else {
+    auto agent = AgentClient::connect(config.agent, config.job, config.secret, config.rank,
+                                      config.size, deadline);
+    FARANDOLE_RETURN_IF_ERROR(agent.status());
+    bootstrap = std::move(agent).value();
+  }
   const std::lock_guard lock(mutex_);
-  agent_ = std::move(agent).value();
+  agent_ = std::move(bootstrap);
   // Events reach whatever runtime there is at that time.
   agent_->onRankEnd([this](const RankEnd& end) {
     if (const auto current = runtime()) current->rankEnded(end);
@@ -78,8 +87,9 @@ Status Library::connectAgent(const Config& config, Deadline deadline) {
 Status Library::init(std::chrono::milliseconds timeout) {
   const std::lock_guard life(lifeMutex_);
   if (runtime()) return {};
-  auto config = Config::fromEnvironment();
-  FARANDOLE_RETURN_IF_ERROR(config.status());
+  auto identity = identify([](const char* variable) { return std::getenv(variable); });
+  FARANDOLE_RETURN_IF_ERROR(identity.status());
+  const Config* const config = &identity->config;
   setLogLevel(config->logLevel);
   setLogRank(config->rank);
   if (!config->simd.empty() && !setKernels(config->simd)) {
@@ -87,7 +97,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
   }
   const Deadline deadline =
       Deadline::after(timeout > std::chrono::milliseconds::zero() ? timeout : config->startTimeout);
-  FARANDOLE_RETURN_IF_ERROR(connectAgent(*config, deadline));
+  FARANDOLE_RETURN_IF_ERROR(connectAgent(*identity, deadline));
   const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
   auto started = Runtime::start(*config, epoch, agent_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "api/handle_table.h"
+#include "api/identity.h"
 #include "api/runtime.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
@@ -57,7 +58,7 @@ class Library {
   Library() = default;
   // With lifeMutex_ held.
   Status end(const std::shared_ptr<Runtime>& ending);
-  Status connectAgent(const Config& config, Deadline deadline);
+  Status connectAgent(const Identity& identity, Deadline deadline);
   static void afterForkInChild();
   static void atExit();
 
@@ -66,7 +67,7 @@ class Library {
   // Guarded by mutex_.
   std::shared_ptr<Runtime> runtime_;
   std::map<const void*, Allocation> allocations_;
-  std::unique_ptr<AgentClient> agent_;  // once connected it stays: init and shutdown repeat quickly
+  std::unique_ptr<Bootstrap> agent_;  // once connected it stays: init and shutdown repeat quickly
 
   std::atomic<std::uint64_t> epoch_{0};
   HandleTable handles_;

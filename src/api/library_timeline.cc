@@ -1,5 +1,5 @@
-// The timeline as a job has it: one file per machine, which local rank 0 makes before the others
-// write and completes when they have stopped.
+// The timeline as a job has it: one file per machine (FILE, FILE.machine1, …), which local rank 0
+// makes before the others write and completes when they have stopped.
 #include "api/library.h"
 
 namespace farandole {
@@ -16,13 +16,14 @@ Status Library::startTimeline(const std::string& path, const Config& config) {
   if (timeline_.enabled())
     return Status::invalid("a timeline is already being written to " + timelinePath_);
   timelineKey_ = "timeline/" + std::to_string(epoch()) + "/" + std::to_string(timelines_++) + "/" +
-                 std::to_string(config.crossRank);
-  timelinePath_ = path;
+                 std::to_string(config.machine);
+  // Machines may share a file system.
+  timelinePath_ = config.machine == 0 ? path : path + ".machine" + std::to_string(config.machine);
   timelineConfig_ = config;
   const Deadline deadline = Deadline::after(config.startTimeout);
   Status made;
   if (config.localRank == 0) {
-    made = Timeline::createFile(path);
+    made = Timeline::createFile(timelinePath_);
     // The others learn of a failure too: nobody waits for a file that will not come.
     if (agent_)
       FARANDOLE_RETURN_IF_ERROR(
@@ -33,7 +34,7 @@ Status Library::startTimeline(const std::string& path, const Config& config) {
     if (!told->empty()) made = Status::unavailable(*told);
   }
   FARANDOLE_RETURN_IF_ERROR(made);
-  return timeline_.start(path, config.rank, config.host,
+  return timeline_.start(timelinePath_, config.rank, config.host,
                          static_cast<std::size_t>(config.timelineBytes));
 }
 

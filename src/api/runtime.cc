@@ -1,52 +1,27 @@
 #include "api/runtime.h"
 
-#include <algorithm>
-#include <charconv>
+#include <unistd.h>
+
 #include <numeric>
 
 #include "bootstrap/meeting.h"
-#include "collective/shm/shm_communicator.h"
-#include "conductor/leave_mark.h"
 #include "conductor/process_state.h"
-#include "control/shm_control.h"
 
 namespace farandole {
-namespace {
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 4095) & ~std::size_t{4095}; }
-
-std::string show(const std::vector<std::int32_t>& ranks) {
-  std::string text = "{";
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    text += (i > 0 ? "," : "") + std::to_string(ranks[i]);
-  return text + "}";
-}
-
-// Short enough for a bootstrap key, however many ranks.
-std::string digest(const std::vector<std::int32_t>& ranks) {
-  std::uint64_t hash = 1469598103934665603u;  // FNV-1a
-  for (const auto rank : ranks) hash = (hash ^ static_cast<std::uint32_t>(rank)) * 1099511628211u;
-  return std::to_string(ranks.size()) + "-" + std::to_string(ranks.front()) + "-" +
-         std::to_string(hash);
-}
-
-}  // namespace
-
-Runtime::Runtime(const Config& config, std::uint64_t epoch, AgentClient* agent, Timeline& timeline)
+Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Timeline& timeline)
     : config_(config), epoch_(epoch), agent_(agent), timeline_(timeline) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
-                                                AgentClient* agent, Timeline& timeline,
+                                                Bootstrap* agent, Timeline& timeline,
                                                 Deadline deadline) {
-  if (config.size != config.localSize) {
-    return Status::unavailable(
-        "this build connects ranks of one machine; the job spans several (FARANDOLE_SIZE=" +
-        std::to_string(config.size) + ", FARANDOLE_LOCAL_SIZE=" + std::to_string(config.localSize) +
-        ")");
-  }
-  if (config.size > kMaxLocalRanks) {
-    return Status::invalid(std::to_string(config.size) + " ranks on one machine: at most " +
+  if (config.localSize > kMaxLocalRanks) {
+    return Status::invalid(std::to_string(config.localSize) + " ranks on one machine: at most " +
                            std::to_string(kMaxLocalRanks) + " are possible");
+  }
+  if (config.engine == "shm" && config.size != config.localSize) {
+    return Status::invalid(
+        "FARANDOLE_ENGINE=shm connects the ranks of one machine, and this job has"
+        " several: leave it away, or take link");
   }
   std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, timeline));
   if (Status status = runtime->join(deadline); !status.ok()) {
@@ -57,13 +32,24 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
 }
 
 Status Runtime::join(Deadline deadline) {
+  FARANDOLE_RETURN_IF_ERROR(joinNeighbourhood(deadline));
+  FARANDOLE_RETURN_IF_ERROR(joinMesh(deadline));
+  FARANDOLE_RETURN_IF_ERROR(startConducting());
+  SetInfo world;
+  world.ranks.resize(static_cast<std::size_t>(config_.size));
+  std::iota(world.ranks.begin(), world.ranks.end(), 0);
+  world.me = config_.rank;
+  return makeSet(0, world, "e" + std::to_string(epoch_) + "/world", deadline);
+}
+
+Status Runtime::joinNeighbourhood(Deadline deadline) {
   auto arena = Arena::create(static_cast<std::size_t>(config_.arenaBytes));
   FARANDOLE_RETURN_IF_ERROR(arena.status());
-  const std::string prefix =
-      "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.crossRank);
   std::vector<UniqueFd> arenas;
   std::vector<UniqueFd> pidfds;
-  if (config_.size > 1) {
+  if (config_.localSize > 1) {
+    const std::string prefix =
+        "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.machine);
     auto met = meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
                     config_.localSize, prefix, (*arena)->fd(), deadline);
     FARANDOLE_RETURN_IF_ERROR(met.status());
@@ -73,156 +59,74 @@ Status Runtime::join(Deadline deadline) {
   } else {
     arenas.emplace_back();
     pidfds.emplace_back();
+    pids_.push_back(::getpid());
   }
   auto neighbourhood = Neighbourhood::create(std::move(arena).value(), config_.localRank, epoch_,
                                              std::move(arenas), std::move(pidfds), deadline);
   FARANDOLE_RETURN_IF_ERROR(neighbourhood.status());
   neighbourhood_ = std::move(neighbourhood).value();
+  return {};
+}
+
+Status Runtime::joinMesh(Deadline deadline) {
+  const bool everybody = !config_.hierarchy && config_.engine != "shm" && config_.size > 1;
+  if (config_.size == config_.localSize && !everybody) {
+    topology_ = Topology::ofOneMachine(config_);
+    return {};
+  }
+  auto link = JobLink::start(config_, epoch_);
+  FARANDOLE_RETURN_IF_ERROR(link.status());
+  link_ = std::move(link).value();
+  auto topology = Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline);
+  FARANDOLE_RETURN_IF_ERROR(topology.status());
+  topology_ = std::move(topology).value();
+  if (static_cast<int>(topology_.ranksOn(config_.machine).size()) != config_.localSize) {
+    return Status::internal("the ranks disagree on how many of them are on " + config_.host);
+  }
+  return link_->introduce(topology_, config_.rank);
+}
+
+Status Runtime::startConducting() {
+  const std::vector<std::int32_t> here = topology_.ranksOn(topology_.at(config_.rank).machine);
+  std::vector<int> localRanks(static_cast<std::size_t>(config_.size), -1);
+  for (const auto rank : here) {
+    localRanks[static_cast<std::size_t>(rank)] = topology_.at(rank).localRank;
+  }
+  marks_ = std::make_unique<LeaveMarks>(*neighbourhood_, localRanks);
 
   Conductor::Options options;
   options.spin = config_.spin;
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
-  options.stopped = [pids = pids_](std::int32_t rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    return at < pids.size() && isStopped(processState(pids[at]));
+  options.stopped = [pids = pids_, localRanks](std::int32_t rank) {
+    const int local = localRanks[static_cast<std::size_t>(rank)];
+    return local >= 0 && isStopped(processState(pids[static_cast<std::size_t>(local)]));
   };
-  conductor_ = std::make_unique<Conductor>(*neighbourhood_, timeline_, options);
+  if (link_) {
+    options.endTraffic = [link = link_.get()] { link->stop(); };
+    options.poll = [mesh = &link_->mesh()] { return mesh->poll(); };
+    options.rest = [mesh = &link_->mesh()] { mesh->rest(); };
+  }
+  conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
 
   std::vector<Watch::Peer> peers;
-  for (int i = 0; i < config_.localSize; ++i) {
-    if (i == config_.localRank) continue;
-    peers.push_back({i, i, config_.host, pids_[static_cast<std::size_t>(i)]});
+  for (const auto rank : here) {
+    if (rank == config_.rank) continue;
+    const int local = topology_.at(rank).localRank;
+    peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
   }
-  auto watch = Watch::start(*neighbourhood_, *conductor_, std::move(peers));
+  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(peers));
   FARANDOLE_RETURN_IF_ERROR(watch.status());
   {
     const std::lock_guard lock(watchMutex_);
     watch_ = std::move(watch).value();
   }
-
-  SetInfo world;
-  world.ranks.resize(static_cast<std::size_t>(config_.size));
-  std::iota(world.ranks.begin(), world.ranks.end(), 0);
-  world.me = config_.rank;
-  return makeSet(0, world, prefix + "/world", deadline);
-}
-
-Result<void*> Runtime::areaOf(const SetInfo& info, std::size_t bytes, const std::string& key,
-                              Deadline deadline) {
-  const bool provider = info.me == 0;
-  if (provider) {
-    auto memory = arena().allocate(bytes);
-    FARANDOLE_RETURN_IF_ERROR(memory.status());
-    if (info.ranks.size() > 1) {
-      const Status told =
-          agent_->put(key, std::to_string(neighbourhood_->offsetOf(*memory)), deadline);
-      if (!told.ok()) {
-        arena().free(*memory);
-        return told;
-      }
-    }
-    return *memory;
+  if (link_) {
+    link_->listen([this](int rank, const Status& status) {
+      const std::lock_guard lock(watchMutex_);
+      if (watch_) watch_->connectionEnded(rank, status);
+    });
   }
-  auto text = agent_->get(key, deadline);
-  FARANDOLE_RETURN_IF_ERROR(text.status());
-  std::uint64_t offset = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), offset);
-  std::byte* area = nullptr;
-  if (error == std::errc() && end == text->data() + text->size()) {
-    area = neighbourhood_->at(info.ranks.front(), offset, bytes);
-  }
-  if (area == nullptr) {
-    return Status::internal("rank " + std::to_string(info.ranks.front()) +
-                            " announced shared memory outside of its arena");
-  }
-  return static_cast<void*>(area);
-}
-
-Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string& key,
-                        Deadline deadline) {
-  const int members = static_cast<int>(info.ranks.size());
-  const std::size_t controlBytes = aligned(ShmControl::bytesNeeded(members));
-  auto area = areaOf(info, controlBytes + shmCommunicatorBytes(members), key, deadline);
-  FARANDOLE_RETURN_IF_ERROR(area.status());
-
-  // On one machine a local rank is a global rank.
-  const std::vector<int> locals(info.ranks.begin(), info.ranks.end());
-  auto* control = static_cast<std::byte*>(*area);
-  ProcessSet::Parts parts;
-  parts.id = id;
-  parts.ranks = info.ranks;
-  parts.me = info.me;
-  parts.hosts.assign(info.ranks.size(), config_.host);
-  parts.control = std::make_unique<ShmControl>(*neighbourhood_, control, locals, info.me);
-  parts.communicator =
-      makeShmCommunicator(*neighbourhood_, control + controlBytes, locals, info.me);
-  parts.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
-    return arena->owns(p, bytes);
-  };
-  if (info.me == 0) {
-    Sequencer::Options options;
-    for (const auto rank : info.ranks)
-      options.memberNames.push_back("rank " + std::to_string(rank));
-    options.fusionBytes = config_.fusionBytes;
-    options.eagerBytes = config_.eagerBytes;
-    options.batchDelay = config_.batchDelay;
-    options.planCapacity = static_cast<std::size_t>(config_.planCapacity);
-    parts.sequencer = std::make_unique<Sequencer>(std::move(options));
-  }
-  conductor_->addSet(std::make_unique<ProcessSet>(std::move(parts), *conductor_));
-  const std::lock_guard lock(mutex_);
-  sets_[id] = std::make_shared<const SetInfo>(info);
-  return {};
-}
-
-Result<std::int32_t> Runtime::addSet(std::vector<std::int32_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  if (ranks.empty()) return Status::invalid("a process set needs at least one rank");
-  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) {
-    return Status::invalid("process set " + show(ranks) + " names a rank twice");
-  }
-  if (ranks.front() < 0 || ranks.back() >= config_.size) {
-    return Status::invalid("process set " + show(ranks) +
-                           " names a rank that does not exist: the job has ranks 0 to " +
-                           std::to_string(config_.size - 1));
-  }
-  SetInfo info;
-  info.ranks = std::move(ranks);
-  const auto mine = std::find(info.ranks.begin(), info.ranks.end(), config_.rank);
-  std::int32_t id = 0;
-  int instance = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    id = nextSet_++;
-    if (mine == info.ranks.end()) {
-      sets_[id] = std::make_shared<const SetInfo>(info);
-      return id;
-    }
-    instance = instances_[info.ranks]++;
-  }
-  info.me = static_cast<int>(mine - info.ranks.begin());
-  const std::string key =
-      "e" + std::to_string(epoch_) + "/set/" + digest(info.ranks) + "/" + std::to_string(instance);
-  const Status made = makeSet(id, info, key, Deadline::after(config_.startTimeout));
-  if (made.code() == Code::kTimeout) {
-    return Status::timeout("rank " + std::to_string(info.ranks.front()) +
-                           " has not added process set " + show(info.ranks) +
-                           " within the start timeout: every member must add it")
-        .withRank(info.ranks.front(), config_.host);
-  }
-  FARANDOLE_RETURN_IF_ERROR(made);
-  return id;
-}
-
-Status Runtime::removeSet(std::int32_t id) {
-  if (id == 0) return Status::invalid("the world (process set 0) cannot be removed");
-  const auto info = set(id);
-  if (!info) return Status::invalid("there is no process set " + std::to_string(id));
-  if (info->me >= 0) FARANDOLE_RETURN_IF_ERROR(conductor_->removeSet(id));
-  // Its shared memory stays until shutdown: slower members may still be reading there.
-  const std::lock_guard lock(mutex_);
-  sets_.erase(id);
   return {};
 }
 
@@ -247,10 +151,9 @@ void Runtime::rankEnded(const RankEnd& end) {
 void Runtime::stop() {
   conductor_->stop();
   // After the last word on every control channel: from now on this process may end.
-  std::uint32_t here = kStillHere;
-  neighbourhood_->header().leaves[neighbourhood_->rank()].left.compare_exchange_strong(
-      here, kLeftInGoodOrder, std::memory_order_release, std::memory_order_relaxed);
+  marks_->leave(kLeftInGoodOrder);
   neighbourhood_->ringAll();
+  if (link_) link_->stop();
   std::unique_ptr<Watch> watch;  // ends with this function, outside of the lock
   {
     const std::lock_guard lock(watchMutex_);
@@ -264,6 +167,7 @@ void Runtime::closeAfterFork() {
     if (neighbourhood_->pidfd(i) >= 0) ::close(neighbourhood_->pidfd(i));
   }
   ::close(neighbourhood_->arena().fd());
+  if (link_) link_->mesh().forgetAfterFork();
 }
 
 }  // namespace farandole

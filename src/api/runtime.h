@@ -9,21 +9,23 @@
 #include <mutex>
 #include <vector>
 
+#include "api/job_link.h"
+#include "api/topology.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "bootstrap/agent_client.h"
+#include "bootstrap/bootstrap.h"
 #include "collective/shm/neighbourhood.h"
 #include "conductor/conductor.h"
+#include "conductor/leave_marks.h"
 #include "conductor/watch.h"
 
 namespace farandole {
 
 class Runtime {
  public:
-  // Collective over all ranks. agent: null for a rank that was not started by an agent; outlives
-  // the runtime.
+  // Collective over all ranks. agent: null for a rank that is alone; outlives the runtime.
   static Result<std::shared_ptr<Runtime>> start(const Config& config, std::uint64_t epoch,
-                                                AgentClient* agent, Timeline& timeline,
+                                                Bootstrap* agent, Timeline& timeline,
                                                 Deadline deadline);
 
   const Config& config() const { return config_; }
@@ -53,19 +55,45 @@ class Runtime {
   void closeAfterFork();
 
  private:
-  Runtime(const Config& config, std::uint64_t epoch, AgentClient* agent, Timeline& timeline);
+  Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Timeline& timeline);
   Status join(Deadline deadline);
+  // Memory shared with the others of this machine, and how to be with them.
+  Status joinNeighbourhood(Deadline deadline);
+  // Connections with the ranks of other machines, if there are any.
+  Status joinMesh(Deadline deadline);
+  Status startConducting();
   Status makeSet(std::int32_t id, const SetInfo& info, const std::string& key, Deadline deadline);
-  // Where the set's shared memory lies: made by its first member, told to the others.
-  Result<void*> areaOf(const SetInfo& info, std::size_t bytes, const std::string& key,
-                       Deadline deadline);
+  // The members of a set on this machine.
+  struct Locals {
+    std::vector<int> ranks;  // local ranks
+    int me = 0;              // index in it
+    std::int32_t first = 0;  // global rank of the first
+  };
+  Locals localsOf(const SetInfo& info) const;
+  // Where the shared memory of a set's members on this machine lies: made by the first of them,
+  // told to the others.
+  Result<std::byte*> areaOf(const Locals& locals, std::size_t bytes, const std::string& key,
+                            Deadline deadline);
+  // The number by which a set's messages between machines are known: chosen by its first member.
+  Result<std::uint32_t> linkKeyOf(std::int32_t id, const SetInfo& info, const std::string& key,
+                                  Deadline deadline);
+  // True if members of it can only be reached through the mesh.
+  bool usesMesh(const SetInfo& info) const;
+  std::unique_ptr<Communicator> linkCommunicator(const std::vector<std::int32_t>& ranks, int me,
+                                                 std::uint32_t key);
+  // The set's engine: shared memory, the link, or both.
+  std::unique_ptr<Communicator> communicatorOf(const SetInfo& info, std::uint32_t linkKey,
+                                               const Locals& locals, std::byte* area);
 
   const Config config_;
   const std::uint64_t epoch_;
-  AgentClient* const agent_;
+  Bootstrap* const agent_;
   Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;
-  std::vector<pid_t> pids_;
+  std::vector<pid_t> pids_;  // by local rank
+  Topology topology_;
+  std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
+  std::unique_ptr<LeaveMarks> marks_;
   std::unique_ptr<Conductor> conductor_;
   std::mutex watchMutex_;
   std::unique_ptr<Watch> watch_;  // guarded by watchMutex_: accounts come from the agent's thread
@@ -75,6 +103,7 @@ class Runtime {
   std::map<std::int32_t, std::shared_ptr<const SetInfo>> sets_;
   std::map<std::vector<std::int32_t>, int> instances_;  // how often a set of these ranks was made
   std::int32_t nextSet_ = 1;
+  std::uint32_t nextLinkKey_ = 0;
 };
 
 }  // namespace farandole

@@ -118,6 +118,53 @@ Status parseSecret(Config& config, std::string_view text) {
   return {};
 }
 
+// One of some words.
+Parse choice(std::string Config::*field, std::vector<std::string_view> words) {
+  return [=, words = std::move(words)](Config& config, std::string_view text) -> Status {
+    std::string allowed;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == text) {
+        config.*field = std::string(text);
+        return {};
+      }
+      if (i > 0) allowed += i + 1 == words.size() ? " or " : ", ";
+      allowed += words[i];
+    }
+    return refuse(allowed);
+  };
+}
+
+Status parseHierarchy(Config& config, std::string_view text) {
+  if (text != "on" && text != "off") return refuse("on or off");
+  config.hierarchy = text == "on";
+  return {};
+}
+
+// "29600-29700", or one number.
+Status parsePorts(Config& config, std::string_view text) {
+  constexpr std::string_view kAllowed = "a range of ports such as 29600-29700";
+  const auto dash = text.find('-');
+  auto first = parseInteger(text.substr(0, dash), 1, 65535);
+  auto last =
+      dash == std::string_view::npos ? first : parseInteger(text.substr(dash + 1), 1, 65535);
+  if (!first.ok() || !last.ok() || *first > *last) return refuse(kAllowed);
+  config.firstPort = static_cast<int>(*first);
+  config.lastPort = static_cast<int>(*last);
+  return {};
+}
+
+Parse list(std::vector<std::string> Config::*field) {
+  return [=](Config& config, std::string_view text) -> Status {
+    (config.*field).clear();
+    while (!text.empty()) {
+      const auto comma = std::min(text.find(','), text.size());
+      if (comma > 0) (config.*field).emplace_back(text.substr(0, comma));
+      text.remove_prefix(std::min(comma + 1, text.size()));
+    }
+    return {};
+  };
+}
+
 Status parseSimd(Config& config, std::string_view text) {
   if (text != "baseline" && text != "avx2" && text != "avx512") {
     return refuse("baseline, avx2 or avx512");
@@ -136,9 +183,11 @@ const std::vector<ConfigVariable>& table() {
        integer(&Config::localRank, 0, kMaxRanks)},
       {"FARANDOLE_LOCAL_SIZE", "number of ranks on this machine", "1",
        integer(&Config::localSize, 1, kMaxRanks)},
-      {"FARANDOLE_CROSS_RANK", "number of this machine among the job's", "0",
+      {"FARANDOLE_MACHINE", "number of this machine among the job's", "0",
+       integer(&Config::machine, 0, kMaxRanks)},
+      {"FARANDOLE_CROSS_RANK", "rank among those with this local rank, one of each machine", "0",
        integer(&Config::crossRank, 0, kMaxRanks)},
-      {"FARANDOLE_CROSS_SIZE", "number of machines", "1",
+      {"FARANDOLE_CROSS_SIZE", "number of machines with this local rank", "1",
        integer(&Config::crossSize, 1, kMaxRanks)},
       {"FARANDOLE_HOST", "this machine's name in messages", "localhost", text(&Config::host)},
       {"FARANDOLE_JOB", "the job's name; marks its processes", "", text(&Config::job)},
@@ -171,6 +220,24 @@ const std::vector<ConfigVariable>& table() {
        bytes(&Config::arenaBytes)},
       {"FARANDOLE_SIMD", "instruction set of the reductions: baseline, avx2, avx512",
        "the best one", parseSimd},
+      {"FARANDOLE_ENGINE", "what connects machines: auto, shm, link, gloo or mpi", "auto",
+       choice(&Config::engine, {"auto", "shm", "link", "gloo", "mpi"})},
+      {"FARANDOLE_HIERARCHY",
+       "on: shared memory inside a machine, the engine between machines; off: the engine for all",
+       "on", parseHierarchy},
+      {"FARANDOLE_WIRE_SECURITY", "between machines: encrypt, integrity or handshake", "encrypt",
+       choice(&Config::wireSecurity, {"encrypt", "integrity", "handshake"})},
+      {"FARANDOLE_WIRE", "how floats travel between machines: native, fp16 or bf16", "native",
+       choice(&Config::wire, {"native", "fp16", "bf16"})},
+      {"FARANDOLE_DATA_PORTS", "ports for the connections between machines, such as 29600-29700",
+       "any", parsePorts},
+      {"FARANDOLE_BIND", "the address to listen on", "all", text(&Config::bind)},
+      {"FARANDOLE_ADVERTISE", "addresses the others are told, instead of those found", "",
+       list(&Config::advertise)},
+      {"FARANDOLE_NETWORK_INTERFACES", "network interfaces or addresses to use, instead of all", "",
+       list(&Config::interfaces)},
+      {"FARANDOLE_LANES", "connections per pair of ranks on different machines", "1",
+       integer(&Config::lanes, 1, 16)},
       {"FARANDOLE_LOG_LEVEL", "debug, info, warning, error or off", "warning", parseLogLevel},
   };
   return kTable;

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "base/status.h"
@@ -24,6 +25,7 @@ struct Config {
   int localSize = 1;
   int crossRank = 0;
   int crossSize = 1;
+  int machine = 0;  // number of this machine
   std::string host = "localhost";
   std::string job;     // names the job; marks its processes
   std::string agent;   // the agent's socket
@@ -42,6 +44,19 @@ struct Config {
   std::int64_t timelineBytes = 64 << 20;
   std::int64_t arenaBytes = 0;
   std::string simd;
+
+  // Between machines.
+  std::string engine = "auto";           // auto, shm, link, gloo or mpi
+  bool hierarchy = true;                 // shared memory inside machines, the engine between them
+  std::string wireSecurity = "encrypt";  // encrypt, integrity or handshake
+  std::string wire = "native";           // native, fp16 or bf16
+  int firstPort = 0;                     // 0: any
+  int lastPort = 0;
+  std::string bind;                     // address to listen on; empty: all
+  std::vector<std::string> advertise;   // addresses the others are told; empty: what is found
+  std::vector<std::string> interfaces;  // only these; empty: all
+  int lanes = 1;                        // connections per pair of ranks
+
   LogLevel logLevel = LogLevel::kWarning;
 
   // Reads and checks; getEnv returns nullptr for an unset variable.

@@ -33,10 +33,7 @@ class AgentClient : public Bootstrap {
   Status fence(std::string_view key, int count, Deadline deadline) override;
   void report(std::string_view what) override;
   void onRankEnd(std::function<void(const RankEnd&)> callback) override;
-
-  // Only in a fork child: closes the descriptors and forgets the rest without touching a lock that
-  // the parent's threads may have held. Idempotent.
-  void forgetAfterFork();
+  void forgetAfterFork() override;
 
  private:
   class Channel;

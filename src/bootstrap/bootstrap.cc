@@ -5,6 +5,7 @@
 namespace farandole {
 
 std::string describe(const RankEnd& end) {
+  if (!end.account.empty()) return end.account;
   const std::string where = end.host.empty() ? std::string() : " on " + end.host;
   if (end.rank < 0) {
     // The agent itself; what is known about its loss stands in lastLines.

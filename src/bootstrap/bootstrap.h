@@ -22,6 +22,7 @@ struct RankEnd {
   int code = 0;           // exit code, or signal number
   std::string lastLines;  // of its output, possibly empty
   bool hostLost = false;  // nobody saw it end: its whole machine is out of reach
+  std::string account{};  // what is known instead of all that, if not empty
 };
 // "rank 1 on alpha was killed by signal 9 (Killed)" / "rank 1 on alpha exited with code 3"
 std::string describe(const RankEnd& end);
@@ -43,6 +44,10 @@ class Bootstrap {
   // Called on a thread of the bootstrap's own for each rank that ends abnormally, or whose agent is
   // lost (rank -1). Set once, before init is over; events that came before are delivered then.
   virtual void onRankEnd(std::function<void(const RankEnd&)> callback) = 0;
+
+  // Only in a fork child: closes the descriptors and forgets the rest without touching a lock that
+  // the parent's threads may have held. Idempotent.
+  virtual void forgetAfterFork() = 0;
 };
 
 }  // namespace farandole

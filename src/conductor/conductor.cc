@@ -7,7 +7,6 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "conductor/leave_mark.h"
 
 namespace farandole {
 namespace {
@@ -41,12 +40,14 @@ void relax() {
 
 }  // namespace
 
-Conductor::Conductor(Neighbourhood& neighbourhood, Timeline& timeline, Options options)
+Conductor::Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& timeline,
+                     Options options)
     : neighbourhood_(neighbourhood),
+      marks_(marks),
       timeline_(timeline),
-      options_(options),
+      options_(std::move(options)),
       // Where ranks outnumber processors, the one waited for needs this very processor.
-      spin_(neighbourhood.crowded() ? Duration::zero() : options.spin) {
+      spin_(neighbourhood.crowded() ? Duration::zero() : options_.spin) {
   background_ = startThread("fd-conductor", [this] { runInBackground(); });
 }
 
@@ -164,7 +165,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
   neighbourhood_.awake();
   TimePoint idleSince{};
   for (int round = 0;; ++round) {
-    const bool moved = step();
+    const bool moved = pollAndStep();
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
     if (moved) {
       idleSince = TimePoint{};
@@ -178,6 +179,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
       pause(round);
       continue;
     }
+    if (options_.rest) options_.rest();
     const std::uint32_t seen = neighbourhood_.announceSleep();
     if (step() || entry->done.load(std::memory_order_acquire)) {
       neighbourhood_.awake();
@@ -196,7 +198,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
 bool Conductor::test(const EntryPtr& entry) {
   if (entry->done.load(std::memory_order_acquire)) return true;
   if (drive_.try_lock()) {
-    step();
+    pollAndStep();
     drive_.unlock();
   }
   return entry->done.load(std::memory_order_acquire);
@@ -242,11 +244,20 @@ bool Conductor::step() {
   return moved;
 }
 
+bool Conductor::pollAndStep() {
+  const bool came = options_.poll && options_.poll();
+  return step() || came;
+}
+
 Deadline Conductor::sleepLimit(Deadline deadline) {
   Deadline limit = earlier(deadline, Deadline::after(kLookAround));
   for (const auto& set : stepped_) {
     if (const auto due = set->due()) {
       limit = earlier(limit, Deadline::after(std::max(*due - Clock::now(), Duration::zero())));
+    }
+    // An engine that cannot ring is looked at again.
+    if (const Duration nap = set->nap(); nap < kLookAround) {
+      limit = earlier(limit, Deadline::after(nap));
     }
   }
   return limit;
@@ -268,16 +279,12 @@ void Conductor::failEverything(const Status& status) {
   const bool shutdown = status.code() == Code::kShutdown;
   if (!shutdown || lostTo_ >= 0) {
     // Before the others can see that it leaves.
-    std::uint32_t here = kStillHere;
-    neighbourhood_.header().leaves[neighbourhood_.rank()].left.compare_exchange_strong(
-        here, gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()), std::memory_order_release,
-        std::memory_order_relaxed);
+    marks_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
   }
-  for (const auto& set : stepped_) {
-    // The others must not wait for this rank.
-    set->leave();
-    set->failAll(status);
-  }
+  // The others must not wait for this rank.
+  for (const auto& set : stepped_) set->leave();
+  if (options_.endTraffic) options_.endTraffic();
+  for (const auto& set : stepped_) set->failAll(status);
 }
 
 void Conductor::fail(Status status) {
@@ -345,8 +352,7 @@ void Conductor::lostTo(std::int32_t rank) {
 }
 
 SetObserver::Blame Conductor::blameFor(std::int32_t rank) {
-  // On one machine a local rank is a global rank.
-  const auto mark = neighbourhood_.header().leaves[rank].left.load(std::memory_order_acquire);
+  const auto mark = marks_.of(rank);
   if (!hasGivenUp(mark)) return {rank, true};
   const TimePoint now = Clock::now();
   if (gaveUpSeen_ == TimePoint{}) gaveUpSeen_ = now;
@@ -402,7 +408,7 @@ void Conductor::runInBackground() {
     TimePoint idleSince{};
     while (driving && needed()) {
       neighbourhood_.awake();
-      if (step()) {
+      if (pollAndStep()) {
         idleSince = TimePoint{};
         continue;
       }
@@ -412,6 +418,7 @@ void Conductor::runInBackground() {
         pause(0);
         continue;
       }
+      if (options_.rest) options_.rest();
       const std::uint32_t bell = neighbourhood_.announceSleep();
       if (step() || !needed()) continue;
       const Deadline limit = sleepLimit(Deadline::never());

@@ -20,6 +20,7 @@
 #include "collective/shm/neighbourhood.h"
 #include "conductor/completion.h"
 #include "conductor/entry.h"
+#include "conductor/leave_marks.h"
 #include "conductor/process_set.h"
 #include "observe/timeline.h"
 
@@ -33,6 +34,13 @@ class Conductor final : public SetObserver {
     Duration stallShutdown = Duration::zero();
     // Whether that rank's process is stopped; any thread. May be empty.
     std::function<bool(std::int32_t)> stopped;
+    // Takes in what has come from other machines; true if something did. The driver calls it while
+    // it is awake, and rest before it sleeps. Both may be empty.
+    std::function<bool()> poll;
+    std::function<void()> rest;
+    // Ends the traffic with other machines: afterwards no memory of an operation is touched. Called
+    // by the driver when everything fails. May be empty.
+    std::function<void()> endTraffic;
   };
   struct Counters {
     std::uint64_t operations = 0;
@@ -43,8 +51,8 @@ class Conductor final : public SetObserver {
     std::uint64_t zeroCopyBytes = 0;
   };
 
-  // Both outlive it.
-  Conductor(Neighbourhood& neighbourhood, Timeline& timeline, Options options);
+  // All outlive it.
+  Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& timeline, Options options);
   // stop() must have been called.
   ~Conductor() override;
 
@@ -84,6 +92,8 @@ class Conductor final : public SetObserver {
   enum class Left { kDone, kTimeout, kInterrupted };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
   bool step();
+  // step, after a look at what has come from other machines.
+  bool pollAndStep();
   // How long the driver may sleep.
   Deadline sleepLimit(Deadline deadline);
   void lookAround();
@@ -96,6 +106,7 @@ class Conductor final : public SetObserver {
   void record(const Execution& execution, TimePoint started);
 
   Neighbourhood& neighbourhood_;
+  LeaveMarks& marks_;
   Timeline& timeline_;
   const Options options_;
   const Duration spin_;

@@ -27,6 +27,8 @@ class Execution {
   Progress progress();
   // As Operation::moved.
   bool moved() const { return operation_ != nullptr && operation_->moved(); }
+  // As Operation::nap.
+  Duration nap() const { return operation_ != nullptr ? operation_->nap() : Duration::zero(); }
   // Why it failed. Parts' outcomes (except status) are filled in when progress() is kDone.
   const Status& status() const { return status_; }
   const std::vector<Part>& parts() const { return parts_; }

@@ -179,6 +179,12 @@ std::optional<TimePoint> ProcessSet::due() const {
   return parts_.sequencer->due();
 }
 
+Duration ProcessSet::nap() const {
+  Duration nap = running_ ? running_->nap() : Duration::max();
+  for (const auto& each : pointToPoint_) nap = std::min(nap, each.operation->nap());
+  return nap;
+}
+
 bool ProcessSet::sequence(TimePoint now) {
   if (!parts_.sequencer) return false;
   bool moved = false;
@@ -547,6 +553,7 @@ void ProcessSet::failAll(const Status& status) {
     outbox_.clear();
   }
   // The engine's operations end before anyone is told that their buffers are free.
+  if (parts_.endTraffic && (running_ || !pointToPoint_.empty())) parts_.endTraffic(status);
   running_.reset();
   pointToPoint_.clear();
   for (const auto& entry : failed) complete(entry, status);

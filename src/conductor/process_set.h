@@ -58,6 +58,9 @@ class ProcessSet {
     std::unique_ptr<Sequencer> sequencer;  // on member 0 only
     // True if that memory lies in this rank's arena; any thread.
     std::function<bool(const void*, std::size_t)> isShared;
+    // Makes sure that the engine's operations touch no memory any more, when they are given up. May
+    // be empty.
+    std::function<void(const Status&)> endTraffic;
   };
   ProcessSet(Parts parts, SetObserver& observer);
 
@@ -78,6 +81,8 @@ class ProcessSet {
   bool step(TimePoint now);
   // When step has work again although nothing comes from outside.
   std::optional<TimePoint> due() const;
+  // How long the driver may sleep before the engine must be looked at again.
+  Duration nap() const;
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.
   void checkStalls(TimePoint now, Duration warnAfter, Duration endAfter);
   // Ends everything in flight, and every later submission, with that status.

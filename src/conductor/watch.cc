@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/thread.h"
-#include "conductor/leave_mark.h"
 #include "conductor/process_state.h"
 
 namespace farandole {
@@ -21,17 +20,24 @@ constexpr int kAccountMs = 20;
 
 }  // namespace
 
-Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, Conductor& conductor,
-                                            std::vector<Peer> peers) {
-  std::unique_ptr<Watch> watch(new Watch(neighbourhood, conductor, std::move(peers)));
+Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveMarks& marks,
+                                            Conductor& conductor, std::vector<Peer> peers) {
+  std::unique_ptr<Watch> watch(new Watch(neighbourhood, marks, conductor, std::move(peers)));
   watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!watch->wake_) return Status::fromErrno("eventfd", errno);
+  watch->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!watch->wake_ || !watch->bell_) return Status::fromErrno("eventfd", errno);
   watch->thread_ = startThread("fd-watch", [raw = watch.get()] { raw->run(); });
   return watch;
 }
 
-Watch::Watch(Neighbourhood& neighbourhood, Conductor& conductor, std::vector<Peer> peers)
-    : neighbourhood_(neighbourhood), conductor_(conductor), peers_(std::move(peers)) {}
+Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor,
+             std::vector<Peer> peers)
+    : neighbourhood_(neighbourhood),
+      marks_(marks),
+      conductor_(conductor),
+      peers_(std::move(peers)) {
+  for (const Peer& peer : peers_) locals_.push_back(peer.rank);
+}
 
 void Watch::stop() {
   if (!thread_.joinable()) return;
@@ -50,54 +56,104 @@ void Watch::rankEnded(const RankEnd& end) {
     const std::lock_guard lock(mutex_);
     accounts_.insert_or_assign(end.rank, end);
   }
-  // Local ranks are judged by their pidfd: it knows about leaving in good order.
   if (end.rank < 0) {
     conductor_.fail(Status(Code::kPeerLost, end.lastLines.empty() ? describe(end) : end.lastLines));
+  } else {
+    tell({end.rank, end.host, {}});
   }
+}
+
+void Watch::connectionEnded(std::int32_t rank, const Status& status) {
+  if (status.code() == Code::kShutdown) {
+    marks_.told(rank, kLeftInGoodOrder);
+  } else {
+    tell({rank, status.host(), status});
+  }
+}
+
+void Watch::tell(News news) {
+  // Local ranks are judged by their pidfd: it knows about leaving in good order.
+  if (std::find(locals_.begin(), locals_.end(), news.rank) != locals_.end()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    news_.push_back(std::move(news));
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(bell_.get(), &one, sizeof one);
+}
+
+// A rank of another machine.
+void Watch::judge(const News& news) {
+  // One that ends by itself has often given up because of another, whose end is on its way here.
+  for (int i = 0; i < kAccountTries && news.status.ok(); ++i) {
+    if (marks_.of(news.rank) != kStillHere || neighbourhood_.failed()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      const RankEnd& end = accounts_[news.rank];
+      if (end.signalled || end.hostLost) break;
+    }
+    if (stopRequested(kAccountMs)) return;
+  }
+  if (marks_.of(news.rank) != kStillHere || neighbourhood_.failed()) return;
+  Status status(Code::kPeerLost, accountOf(news.rank, news.status.message()));
+  // Meanwhile it may have turned out to have given up.
+  if (marks_.of(news.rank) != kStillHere) return;
+  conductor_.fail(status.withRank(news.rank, news.host));
 }
 
 void Watch::run() {
   std::vector<pollfd> polled;
   for (;;) {
-    polled.assign(1, {wake_.get(), POLLIN, 0});
+    polled.assign({{wake_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}});
     for (const auto& peer : peers_)
       polled.push_back({neighbourhood_.pidfd(peer.localRank), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), kTickMs) < 0 && errno != EINTR) return;
     if (polled[0].revents != 0) return;
     std::vector<Peer> ended;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if (polled[i + 1].revents != 0) ended.push_back(peers_[i]);
+      if (polled[i + 2].revents != 0) ended.push_back(peers_[i]);
     }
     for (const auto& peer : ended) {
       std::erase_if(peers_, [&](const Peer& each) { return each.localRank == peer.localRank; });
       peerEnded(peer);
+    }
+    if (polled[1].revents != 0) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto got = ::read(bell_.get(), &count, sizeof count);
+      std::vector<News> news;
+      {
+        const std::lock_guard lock(mutex_);
+        news.swap(news_);
+      }
+      for (const News& each : news) judge(each);
     }
     lookForStopped();
   }
 }
 
 void Watch::peerEnded(const Peer& peer) {
-  const auto& mark = neighbourhood_.header().leaves[peer.localRank].left;
   // In good order, or because another one was lost, which is then the one to name.
-  if (mark.load(std::memory_order_acquire) != kStillHere) return;
+  if (marks_.of(peer.rank) != kStillHere) return;
   if (neighbourhood_.failed()) return;
-  Status status(Code::kPeerLost, accountOf(peer));
+  Status status(
+      Code::kPeerLost,
+      accountOf(peer.rank, "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
+                               std::to_string(peer.pid) + ") has ended without shutting down"));
   conductor_.fail(status.withRank(peer.rank, peer.host));
 }
 
-std::string Watch::accountOf(const Peer& peer) {
+std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {
   for (int i = 0; i < kAccountTries; ++i) {
     {
       const std::lock_guard lock(mutex_);
-      if (const auto found = accounts_.find(peer.rank); found != accounts_.end()) {
+      if (const auto found = accounts_.find(rank); found != accounts_.end()) {
         const RankEnd& end = found->second;
         return describe(end) + (end.lastLines.empty() ? "" : "; its last lines:\n" + end.lastLines);
       }
     }
     if (stopRequested(kAccountMs)) break;
   }
-  return "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
-         std::to_string(peer.pid) + ") has ended without shutting down";
+  return otherwise;
 }
 
 void Watch::lookForStopped() {

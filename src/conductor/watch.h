@@ -1,9 +1,10 @@
 // Watch: the thread that knows who is alive. Owns the waiting on pidfds, and turns a death into the
 // failure of whatever waits, with the name of who died.
 //
-// Liveness is a pidfd and the agent's report, never a closed socket: fork children hold copies of
-// every socket. A rank that left in good order (its leave mark is set) may end; any other end is a
-// failure.
+// Liveness on this machine is a pidfd and the agent's report, never a closed socket: fork children
+// hold copies of every socket. Ranks of other machines are lost when their agent says so or their
+// connection says nothing any more. A rank that left in good order (its leave mark is set) may end;
+// any other end is a failure.
 #pragma once
 
 #include <sys/types.h>
@@ -30,31 +31,47 @@ class Watch {
     pid_t pid = 0;
   };
 
-  // peers: the other ranks of this machine. Both references outlive it.
-  static Result<std::unique_ptr<Watch>> start(Neighbourhood& neighbourhood, Conductor& conductor,
-                                              std::vector<Peer> peers);
+  // peers: the other ranks of this machine. The references outlive it.
+  static Result<std::unique_ptr<Watch>> start(Neighbourhood& neighbourhood, LeaveMarks& marks,
+                                              Conductor& conductor, std::vector<Peer> peers);
   ~Watch() { stop(); }
 
   // What the agent says of a rank's end, or that the agent itself is gone (rank -1). Any thread.
   void rankEnded(const RankEnd& end);
+  // The connection with a rank has ended like this. Any thread.
+  void connectionEnded(std::int32_t rank, const Status& status);
   void stop();
 
  private:
-  Watch(Neighbourhood& neighbourhood, Conductor& conductor, std::vector<Peer> peers);
+  struct News {
+    std::int32_t rank = -1;
+    std::string host;
+    Status status;  // of its connection; ok: the agent says that it has ended
+  };
+
+  Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor,
+        std::vector<Peer> peers);
   void run();
+  void tell(News news);
+  void judge(const News& news);
   void peerEnded(const Peer& peer);
   // Waits a moment for the agent's account of it.
-  std::string accountOf(const Peer& peer);
+  std::string accountOf(std::int32_t rank, std::string otherwise);
   void lookForStopped();
   bool stopRequested(int milliseconds);
 
   Neighbourhood& neighbourhood_;
+  LeaveMarks& marks_;
   Conductor& conductor_;
-  std::vector<Peer> peers_;      // the thread's own
-  std::map<int, bool> stopped_;  // by local rank: reported as stopped; the thread's own
-  UniqueFd wake_;                // eventfd: stop requested
+  std::vector<std::int32_t> locals_;  // the ranks that are judged by their pidfd
+  std::vector<Peer> peers_;           // the thread's own
+  std::map<int, bool> stopped_;       // by local rank: reported as stopped; the thread's own
+  UniqueFd wake_;                     // eventfd: stop requested
+  UniqueFd bell_;                     // eventfd: there are news
   std::mutex mutex_;
-  std::map<std::int32_t, RankEnd> accounts_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::map<std::int32_t, RankEnd> accounts_;
+  std::vector<News> news_;
   std::thread thread_;
 };
 

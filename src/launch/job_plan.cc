@@ -120,6 +120,9 @@ JobPlan planFor(const JobPlan& plan, std::size_t host) {
   part.hosts.clear();
   part.ranks.clear();
   part.hostIndex = host;
+  if (host < plan.hosts.size() && !plan.hosts[host].advertise.empty()) {
+    part.settings.emplace_back("FARANDOLE_ADVERTISE", plan.hosts[host].advertise);
+  }
   for (const RankPlan& rank : plan.ranks) {
     if (rank.hostIndex == host) part.ranks.push_back(rank);
   }

@@ -33,6 +33,7 @@ struct HostPlan {
   bool local = true;  // this machine: no ssh
   SshTarget ssh;      // unless local
   int slots = 1;
+  std::string advertise{};  // where its ranks are reached from outside, "" if that is found out
 };
 
 struct JobPlan {

@@ -14,6 +14,7 @@ std::string rank(const JobPlan&, const RankPlan& r) { return std::to_string(r.ra
 std::string size(const JobPlan& p, const RankPlan&) { return std::to_string(p.size()); }
 std::string localRank(const JobPlan&, const RankPlan& r) { return std::to_string(r.localRank); }
 std::string localSize(const JobPlan&, const RankPlan& r) { return std::to_string(r.localSize); }
+std::string machine(const JobPlan&, const RankPlan& r) { return std::to_string(r.hostIndex); }
 std::string crossRank(const JobPlan&, const RankPlan& r) { return std::to_string(r.crossRank); }
 std::string crossSize(const JobPlan&, const RankPlan& r) { return std::to_string(r.crossSize); }
 std::string host(const JobPlan&, const RankPlan& r) { return r.host; }
@@ -38,6 +39,7 @@ constexpr struct {
     {"FARANDOLE_SIZE", size},
     {"FARANDOLE_LOCAL_RANK", localRank},
     {"FARANDOLE_LOCAL_SIZE", localSize},
+    {"FARANDOLE_MACHINE", machine},
     {"FARANDOLE_CROSS_RANK", crossRank},
     {"FARANDOLE_CROSS_SIZE", crossSize},
     {"FARANDOLE_HOST", host},

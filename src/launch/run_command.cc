@@ -112,9 +112,29 @@ void RunCommand::addOutputOptions() {
   run_->add_flag("-v,--verbose", options_.verbose, "Tell what the launcher does");
 }
 
+void RunCommand::addConnectionOptions() {
+  option("--engine", options_.engine, "What connects machines (default auto: link)",
+         "auto|link|gloo|mpi");
+  run_->add_flag("--no-hierarchy", options_.noHierarchy,
+                 "Use that engine inside machines too, instead of shared memory");
+  option("--wire-security", options_.wireSecurity,
+         "Between machines: encrypt (default), integrity (contents in clear, nothing altered),"
+         " handshake (trusted networks)",
+         "encrypt|integrity|handshake");
+  option("--wire", options_.wire, "Floats between machines: native (default), or 16 bits",
+         "native|fp16|bf16");
+  option("--data-ports", options_.dataPorts, "Ports the ranks may listen on (default: any)",
+         "FIRST-LAST");
+  option("--advertise", options_.advertise,
+         "Address under which a host's ranks are reached from outside (NAT, docker -p)",
+         "HOST=ADDRESS,…");
+  option("--lanes", options_.lanes, "Connections per pair of ranks (default 1)", "N");
+}
+
 void RunCommand::addOptions() {
   option("-n,--num-proc", options_.ranks, "How many ranks (also -np N; default: all slots)", "N");
   addHostOptions();
+  addConnectionOptions();
   addOutputOptions();
   option("--grace", options_.grace,
          "Seconds between asking ranks to end and killing them (default 5)", "S");

@@ -27,6 +27,7 @@ class RunCommand {
  private:
   void addOptions();
   void addHostOptions();
+  void addConnectionOptions();
   void addOutputOptions();
   CLI::Option* option(const char* names, std::string& value, const char* help, const char* type);
   std::vector<std::string> optionNames() const;

@@ -43,6 +43,14 @@ struct RunOptions {
   std::string outputFolder;
   bool quiet = false;
   bool verbose = false;
+  // how ranks are connected
+  std::string engine;
+  bool noHierarchy = false;
+  std::string wireSecurity;
+  std::string wire;
+  std::string dataPorts;
+  std::string lanes;
+  std::string advertise;
   // how it is supervised
   std::string grace = "5";
   std::string startTimeout;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/config.h"
 #include "launch/hosts/cpu_sets.h"
 #include "launch/hosts/discovery.h"
 #include "launch/hosts/host_file.h"
@@ -122,6 +123,52 @@ Status addVariables(const RunOptions& options, JobPlan& plan) {
   return {};
 }
 
+// What the library would refuse in every rank is refused here, once.
+Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
+  const struct {
+    const char* option;
+    const char* variable;
+    std::string value;
+  } kPassed[] = {{"--engine", "FARANDOLE_ENGINE", options.engine},
+                 {"--no-hierarchy", "FARANDOLE_HIERARCHY", options.noHierarchy ? "off" : ""},
+                 {"--wire-security", "FARANDOLE_WIRE_SECURITY", options.wireSecurity},
+                 {"--wire", "FARANDOLE_WIRE", options.wire},
+                 {"--data-ports", "FARANDOLE_DATA_PORTS", options.dataPorts},
+                 {"--lanes", "FARANDOLE_LANES", options.lanes}};
+  for (const auto& [option, variable, value] : kPassed) {
+    if (value.empty()) continue;
+    Config config;
+    for (const ConfigVariable& each : configVariables()) {
+      if (each.name != variable) continue;
+      if (Status status = each.parse(config, value); !status.ok()) {
+        return Status::invalid(std::string(option) + " " + value + ": " + status.message());
+      }
+    }
+    plan.settings.emplace_back(variable, value);
+  }
+  return {};
+}
+
+// "alpha=203.0.113.5,beta=203.0.113.6"
+Status addAdvertised(const std::string& text, JobPlan& plan) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    const std::string_view word = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto equals = word.find('=');
+    const auto host = std::find_if(plan.hosts.begin(), plan.hosts.end(), [&](const HostPlan& each) {
+      return equals != std::string_view::npos && each.name == word.substr(0, equals);
+    });
+    if (host == plan.hosts.end() || equals + 1 == word.size()) {
+      return Status::invalid("--advertise " + std::string(word) +
+                             ": expected HOST=ADDRESS with a host of this job");
+    }
+    if (!host->advertise.empty()) host->advertise += ',';
+    host->advertise += word.substr(equals + 1);
+  }
+  return {};
+}
+
 Status addSettings(const RunOptions& options, JobPlan& plan) {
   const struct {
     const char* option;
@@ -137,7 +184,7 @@ Status addSettings(const RunOptions& options, JobPlan& plan) {
     plan.settings.emplace_back(variable, value);
   }
   if (!options.timeline.empty()) plan.settings.emplace_back("FARANDOLE_TIMELINE", options.timeline);
-  return {};
+  return addConnectionSettings(options, plan);
 }
 
 // The interfaces a user has chosen for another library are a hint for us too.
@@ -197,7 +244,7 @@ Status placeOnHosts(const RunOptions& options, const ChosenHosts& chosen, std::o
     plan.ranks.push_back({rank.rank, rank.localRank, rank.localSize, rank.crossRank, rank.crossSize,
                           plan.hosts[host].name, host});
   }
-  return {};
+  return addAdvertised(options.advertise, plan);
 }
 
 // How many there are without a list of hosts.

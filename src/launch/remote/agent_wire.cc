@@ -223,6 +223,7 @@ Result<JobPlan> decodeStart(std::string_view body) {
       *value = number(reader);
     }
     rank.host = reader.text(wire::kMaxHost);
+    rank.hostIndex = plan.hostIndex;
     sane = sane && rank.rank >= 0 && rank.rank < plan.total && rank.localRank >= 0 &&
            rank.localRank < rank.localSize;
     plan.ranks.push_back(std::move(rank));

@@ -1,0 +1,184 @@
+#include "api/identity.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+
+#include "base/fd.h"
+
+namespace farandole {
+namespace {
+
+using GetEnv = std::function<const char*(const char*)>;
+
+std::string valueOf(const GetEnv& getEnv, const char* name) {
+  const char* value = getEnv(name);
+  return value == nullptr ? "" : value;
+}
+
+Result<int> numberOf(const GetEnv& getEnv, const char* name, int low, int high, int otherwise) {
+  const std::string text = valueOf(getEnv, name);
+  if (text.empty()) return otherwise;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+    return Status::invalid(std::string(name) + "=" + text + ": expected a whole number from " +
+                           std::to_string(low) + " to " + std::to_string(high));
+  }
+  return value;
+}
+
+std::string hostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+bool isLoopback(const std::string& address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
+
+Status check(const std::string& secret, const std::string& where) {
+  if (secret.size() >= 32 && secret.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    return {};
+  }
+  return Status::invalid(where + ": expected at least 32 lower-case hexadecimal digits");
+}
+
+// A file whose content others could read is no secret.
+Result<std::string> secretFrom(const std::string& path, const std::string& where) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  struct stat about {};
+  if (!file || ::fstat(file.get(), &about) != 0) return Status::fromErrno(where, errno);
+  if (!S_ISREG(about.st_mode) || (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Status::invalid(where + " can be read by others: chmod 600 " + path);
+  }
+  std::array<char, 4096> bytes{};
+  const auto count = ::read(file.get(), bytes.data(), bytes.size());
+  if (count < 0) return Status::fromErrno(where, errno);
+  std::string secret(bytes.data(), static_cast<std::size_t>(count));
+  while (!secret.empty() && (secret.back() == '\n' || secret.back() == ' ')) secret.pop_back();
+  FARANDOLE_RETURN_IF_ERROR(check(secret, where));
+  return secret;
+}
+
+// This user's, for ranks of one machine. Several ranks make it at once: the first one wins.
+Result<std::string> ownSecret(const GetEnv& getEnv) {
+  std::string folder = valueOf(getEnv, "XDG_CACHE_HOME");
+  if (folder.empty()) folder = valueOf(getEnv, "HOME") + "/.cache";
+  folder += "/farandole";
+  const std::string path = folder + "/loopback-secret";
+  if (::access(path.c_str(), F_OK) != 0) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    std::array<unsigned char, 32> random{};
+    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+      return Status::fromErrno("getrandom", errno);
+    }
+    std::string text;
+    for (const unsigned char byte : random) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      text += {kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+    const std::string draft = path + "." + std::to_string(::getpid());
+    const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const bool written =
+        file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const bool linked = written && (::link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST);
+    const int why = errno;
+    if (file) ::unlink(draft.c_str());
+    if (!linked) return Status::fromErrno(path, why);
+  }
+  return secretFrom(path, path);
+}
+
+Status giveSecret(const GetEnv& getEnv, Identity& identity) {
+  std::string& secret = identity.config.secret;
+  if (!secret.empty()) return {};
+  const std::string path = valueOf(getEnv, "FARANDOLE_SECRET_FILE");
+  if (path.empty() && !isLoopback(identity.meeting->address)) {
+    return Status::invalid(
+        "this job has no secret, and its ranks would take orders from anybody who reaches " +
+        identity.meeting->address +
+        ": make one (openssl rand -hex 32 > secret; chmod 600 secret) and give it to all ranks with"
+        " FARANDOLE_SECRET_FILE=secret or FARANDOLE_SECRET=…");
+  }
+  auto found = path.empty() ? ownSecret(getEnv) : secretFrom(path, "FARANDOLE_SECRET_FILE=" + path);
+  FARANDOLE_RETURN_IF_ERROR(found.status());
+  secret = std::move(found).value();
+  return {};
+}
+
+Status adopt(const GetEnv& getEnv, Identity& identity) {
+  Config& config = identity.config;
+  constexpr int kMost = 1 << 20;
+  auto size = numberOf(getEnv, "WORLD_SIZE", 1, kMost, 1);
+  FARANDOLE_RETURN_IF_ERROR(size.status());
+  auto rank = numberOf(getEnv, "RANK", 0, kMost, 0);
+  FARANDOLE_RETURN_IF_ERROR(rank.status());
+  auto port = numberOf(getEnv, "MASTER_PORT", 1, 65535, 29500);
+  FARANDOLE_RETURN_IF_ERROR(port.status());
+  auto ours = numberOf(getEnv, "FARANDOLE_PORT", 1, 65535, *port + 1);
+  FARANDOLE_RETURN_IF_ERROR(ours.status());
+  // A pod's own variables, before torchrun has made ranks of it.
+  const bool pod = valueOf(getEnv, "LOCAL_RANK").empty();
+  if (pod) {
+    auto perPod = numberOf(getEnv, "PET_NPROC_PER_NODE", 1, kMost, 1);
+    auto pods = numberOf(getEnv, "PET_NNODES", 1, kMost, *size);
+    if (perPod.ok() && *perPod > 1) {
+      return Status::invalid("RANK=" + std::to_string(*rank) +
+                             " is this pod's and PET_NPROC_PER_NODE asks for " +
+                             std::to_string(*perPod) +
+                             " ranks in each: start the program with torchrun or farandole run");
+    }
+    if (pods.ok()) size = *pods;
+  }
+  if (*rank >= *size) {
+    return Status::invalid("RANK=" + std::to_string(*rank) +
+                           " is not below WORLD_SIZE=" + std::to_string(*size));
+  }
+  auto localRank = numberOf(getEnv, "LOCAL_RANK", 0, *size - 1, 0);
+  FARANDOLE_RETURN_IF_ERROR(localRank.status());
+  auto localSize = numberOf(getEnv, "LOCAL_WORLD_SIZE", 1, *size, 1);
+  FARANDOLE_RETURN_IF_ERROR(localSize.status());
+  auto machine = numberOf(getEnv, "GROUP_RANK", 0, kMost, *rank / *localSize);
+  FARANDOLE_RETURN_IF_ERROR(machine.status());
+  config.rank = *rank;
+  config.size = *size;
+  config.localRank = *localRank;
+  config.localSize = *localSize;
+  config.machine = *machine;
+  config.crossRank = *machine;
+  config.crossSize = *size / *localSize;
+  if (config.host == "localhost") config.host = hostName();
+  identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), *ours};
+  // Two jobs, or two attempts of one, do not meet by mistake.
+  if (config.job.empty()) {
+    config.job = "env-" + identity.meeting->address + "-" + std::to_string(*ours) + "-" +
+                 valueOf(getEnv, "TORCHELASTIC_RUN_ID") + "-" +
+                 valueOf(getEnv, "TORCHELASTIC_RESTART_COUNT");
+  }
+  return giveSecret(getEnv, identity);
+}
+
+}  // namespace
+
+Result<Identity> identify(const GetEnv& getEnv) {
+  auto config = Config::read(getEnv);
+  FARANDOLE_RETURN_IF_ERROR(config.status());
+  Identity identity{std::move(config).value(), std::nullopt};
+  const bool told = getEnv("FARANDOLE_RANK") != nullptr || getEnv("FARANDOLE_SIZE") != nullptr;
+  if (told || valueOf(getEnv, "WORLD_SIZE").empty() || valueOf(getEnv, "RANK").empty() ||
+      valueOf(getEnv, "MASTER_ADDR").empty() || valueOf(getEnv, "WORLD_SIZE") == "1") {
+    return identity;
+  }
+  FARANDOLE_RETURN_IF_ERROR(adopt(getEnv, identity));
+  return identity;
+}
+
+}  // namespace farandole

@@ -1,0 +1,24 @@
+// Identity: who this rank is and where it meets the others: told by our launcher (FARANDOLE_*), or
+// by another one that sets RANK, WORLD_SIZE and MASTER_ADDR (torchrun, PyTorchJob).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "api/link_bootstrap.h"
+#include "base/config.h"
+
+namespace farandole {
+
+struct Identity {
+  Config config;
+  std::optional<LinkBootstrap::Meeting> meeting;  // without an agent of ours
+};
+
+// getEnv returns nullptr for an unset variable. The secret may lie in a file
+// (FARANDOLE_SECRET_FILE); ranks that meet on the loopback interface have one of this user's own,
+// made when it is missing.
+Result<Identity> identify(const std::function<const char*(const char*)>& getEnv);
+
+}  // namespace farandole

@@ -1,0 +1,73 @@
+#include "api/job_link.h"
+
+#include <utility>
+
+namespace farandole {
+
+Result<std::unique_ptr<JobLink>> JobLink::start(const Config& config, std::uint64_t epoch) {
+  LinkMeshOptions options;
+  options.job = config.job;
+  options.secretHex = config.secret;
+  options.rank = config.rank;
+  options.size = config.size;
+  options.host = config.host;
+  options.epoch = static_cast<std::uint32_t>(epoch);
+  auto security = parseWireSecurity(config.wireSecurity);
+  FARANDOLE_RETURN_IF_ERROR(security.status());
+  options.security = *security;
+  options.lanes = config.lanes;
+  options.ports.bind = config.bind;
+  options.ports.low = static_cast<std::uint16_t>(config.firstPort);
+  options.ports.high = static_cast<std::uint16_t>(config.lastPort);
+  options.advertise = config.advertise;
+  options.interfaces = config.interfaces;
+  options.connectTime = config.startTimeout;
+
+  auto mesh = LinkMesh::start(options);
+  FARANDOLE_RETURN_IF_ERROR(mesh.status());
+  std::unique_ptr<JobLink> link(new JobLink());
+  link->mesh_ = std::move(mesh).value();
+  link->switchboard_ = std::make_unique<Switchboard>(*link->mesh_);
+  link->mesh_->onControl([raw = link.get()](int peer, std::string_view message) {
+    if (Status status = raw->switchboard_->deliver(peer, message); !status.ok()) {
+      raw->peerEnded(peer, status);
+    }
+  });
+  link->mesh_->onPeerEnd(
+      [raw = link.get()](int peer, const Status& status) { raw->peerEnded(peer, status); });
+  return link;
+}
+
+Status JobLink::introduce(const Topology& topology, int me) {
+  for (int rank = 0; rank < topology.size(); ++rank) {
+    if (rank == me) continue;
+    Status status = mesh_->introduce(rank, topology.at(rank).card);
+    if (!status.ok()) return status.withRank(rank, topology.at(rank).host);
+  }
+  return {};
+}
+
+void JobLink::listen(PeerEnd callback) {
+  std::vector<End> early;
+  {
+    const std::lock_guard lock(mutex_);
+    callback_ = callback;
+    early = std::exchange(early_, {});
+  }
+  for (const End& end : early) callback(end.rank, end.status);
+}
+
+void JobLink::peerEnded(int rank, const Status& status) {
+  PeerEnd callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!callback_) {
+      early_.push_back({rank, status});
+      return;
+    }
+    callback = callback_;
+  }
+  callback(rank, status);
+}
+
+}  // namespace farandole

@@ -1,0 +1,90 @@
+// LinkBootstrap: bootstrap for ranks that no agent of ours has started. Rank 0 keeps the values;
+// the others reach it at an address that everybody was given, over an authenticated connection.
+//
+// Thread-safe. Callbacks run on the mesh's thread and must not call back. In a fork child every
+// call returns kForked.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "bootstrap/bootstrap.h"
+#include "link/link_mesh.h"
+
+namespace farandole {
+
+class LinkBootstrap final : public Bootstrap {
+ public:
+  struct Meeting {
+    std::string address;  // of rank 0: a name or a number
+    int port = 0;
+  };
+  // Collective over all ranks; returns when this rank is connected with rank 0.
+  static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config, const Meeting& meeting,
+                                                      Deadline deadline);
+  ~LinkBootstrap() override;
+
+  Status put(std::string_view key, std::string_view value, Deadline deadline) override;
+  Result<std::string> get(std::string_view key, Deadline deadline) override;
+  Status fence(std::string_view key, int count, Deadline deadline) override;
+  void report(std::string_view) override {}
+  void onRankEnd(std::function<void(const RankEnd&)> callback) override;
+  void forgetAfterFork() override;
+
+ private:
+  enum class Ask : std::uint8_t { kPut = 1, kGet = 2, kFence = 3 };
+  struct Answer {
+    Code code = Code::kOk;
+    std::string text;
+  };
+  struct Question {
+    int rank = -1;
+    std::uint32_t number = 0;
+  };
+
+  explicit LinkBootstrap(const Config& config);
+  Result<std::string> ask(Ask what, std::string_view key, std::string_view value, int count,
+                          Deadline deadline);
+  void received(int from, std::span<const std::byte> message);
+  void peerEnded(int rank, const Status& status);
+
+  // Rank 0's; with mutex_ held. Answers go out when it is released.
+  void serve(const Question& question, Ask what, std::string key, std::string value, int count);
+  void answerLocked(const Question& question, Answer answer);
+  void failWaitingLocked(const Status& status);
+  // Sends what has gathered, without the lock.
+  void flush(std::unique_lock<std::mutex>& lock);
+  void rankLostLocked(int rank, const std::string& host, const std::string& text);
+
+  const int rank_;
+  const int size_;
+  std::unique_ptr<LinkMesh> mesh_;
+
+  std::mutex mutex_;
+  std::condition_variable came_;
+  // Guarded by mutex_.
+  std::uint32_t lastNumber_ = 0;
+  std::map<std::uint32_t, std::optional<Answer>> mine_;  // what this rank has asked
+  Status over_;                                          // not ok: no answer will come any more
+  std::function<void(const RankEnd&)> callback_;
+  std::vector<RankEnd> ends_;  // not told yet
+  // Rank 0's.
+  std::map<std::string, std::string> values_;
+  std::size_t bytes_ = 0;
+  std::map<std::string, std::vector<Question>> waiting_;  // for a value
+  std::map<std::string, std::vector<Question>> fences_;
+  std::set<int> lost_;
+  std::vector<std::pair<int, std::string>> outgoing_;
+};
+
+}  // namespace farandole

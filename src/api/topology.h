@@ -1,0 +1,48 @@
+// Topology: which rank is where, and how the ranks reach each other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/status.h"
+#include "bootstrap/bootstrap.h"
+
+namespace farandole {
+
+struct Place {
+  int machine = 0;
+  int localRank = 0;
+  std::string host;
+  std::string card;  // LinkMesh::card(); empty without a mesh
+
+  bool operator==(const Place&) const = default;
+};
+
+class Topology {
+ public:
+  // All ranks on this machine.
+  static Topology ofOneMachine(const Config& config);
+  // Collective over all ranks: everyone tells its place and is told those of the others.
+  static Result<Topology> exchange(Bootstrap& bootstrap, const Config& config, std::uint64_t epoch,
+                                   std::string card, Deadline deadline);
+
+  int size() const { return static_cast<int>(places_.size()); }
+  const Place& at(std::int32_t rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  bool sameMachine(std::int32_t a, std::int32_t b) const { return at(a).machine == at(b).machine; }
+  // Global ranks of a machine, by local rank.
+  std::vector<std::int32_t> ranksOn(int machine) const;
+  // For each of these ranks its machine, numbered 0, 1, … in the order in which they appear.
+  std::vector<int> machinesOf(std::span<const std::int32_t> ranks) const;
+
+ private:
+  std::vector<Place> places_;
+};
+
+std::string encodePlace(const Place& place);
+Result<Place> decodePlace(std::string_view bytes);
+
+}  // namespace farandole

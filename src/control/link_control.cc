@@ -1,0 +1,284 @@
+#include "control/link_control.h"
+
+#include <algorithm>
+
+#include "control/codec.h"
+
+namespace farandole {
+namespace {
+
+constexpr std::uint64_t kLogWindow = 1 << 20;
+constexpr std::uint64_t kSubmissionWindow = 256 << 10;
+// Acknowledged in lumps: an eighth of the window.
+constexpr std::uint64_t kLogLump = kLogWindow / 8;
+constexpr std::uint64_t kSubmissionLump = kSubmissionWindow / 8;
+// Whoever has just waited is likely to wait again.
+constexpr int kRecent = 8;
+
+enum class Type : std::uint8_t {
+  // To the sequencer.
+  kSubmit = 1,   // waits u8, record
+  kWaiting = 2,  // waits u8
+  kRead = 3,     // position u64
+  kLeave = 4,    // executed u64, mark u32
+  // From it.
+  kEntry = 5,       // entry
+  kTaken = 6,       // bytes u64
+  kMemberLeft = 7,  // member u32, executed u64, mark u32
+};
+
+// What a record or an entry counts in the windows and in positions.
+std::uint64_t weight(std::span<const std::byte> bytes) { return bytes.size() + 8; }
+
+Writer begin(Type type) {
+  Writer writer;
+  writer.number(static_cast<std::uint8_t>(type));
+  return writer;
+}
+
+std::vector<std::byte> framed(Writer head, std::span<const std::byte> body) {
+  std::vector<std::byte> message(head.bytes().begin(), head.bytes().end());
+  message.insert(message.end(), body.begin(), body.end());
+  return message;
+}
+
+}  // namespace
+
+LinkControl::LinkControl(Switchboard& switchboard, Options options)
+    : switchboard_(switchboard), options_(std::move(options)), members_(options_.ranks.size()) {
+  switchboard_.attach(options_.key, [this](int from, std::span<const std::byte> message) {
+    receive(from, message);
+  });
+}
+
+LinkControl::~LinkControl() { switchboard_.detach(options_.key); }
+
+int LinkControl::memberOf(int rank) const {
+  const auto found = std::find(options_.ranks.begin(), options_.ranks.end(), rank);
+  return found == options_.ranks.end() ? -1 : static_cast<int>(found - options_.ranks.begin());
+}
+
+// A connection that has ended tells the watch; here there is nobody to tell.
+void LinkControl::send(int member, std::span<const std::byte> message) {
+  [[maybe_unused]] const Status sent =
+      switchboard_.send(options_.ranks[static_cast<std::size_t>(member)], options_.key, message);
+}
+
+bool LinkControl::submit(std::span<const std::byte> record) {
+  std::vector<std::byte> message;
+  {
+    const std::lock_guard lock(mutex_);
+    if (sequencing()) {
+      members_[0].submissions.emplace_back(record.begin(), record.end());
+      return true;
+    }
+    if (untaken_ > 0 && untaken_ + weight(record) > kSubmissionWindow) return false;
+    untaken_ += weight(record);
+    toldWaiting_ = waiting_.load(std::memory_order_relaxed) > 0 || recentWait_ > 0;
+    if (recentWait_ > 0) --recentWait_;
+    Writer head = begin(Type::kSubmit);
+    head.number(static_cast<std::uint8_t>(toldWaiting_));
+    message = framed(std::move(head), record);
+  }
+  send(0, message);
+  return true;
+}
+
+RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (log_.empty()) return logCorrupt_ ? RingRead::kCorrupt : RingRead::kEmpty;
+    entry = std::move(log_.front());
+    log_.pop_front();
+    position_ += weight(entry);
+    if (sequencing()) members_[0].logRead = position_;
+  }
+  if (!sequencing() && position_ - acknowledged_ >= kLogLump) {
+    acknowledged_ = position_;
+    Writer message = begin(Type::kRead);
+    message.number(position_);
+    send(0, message.bytes());
+  }
+  return RingRead::kRecord;
+}
+
+RingRead LinkControl::nextSubmission(int index, std::vector<std::byte>& record) {
+  std::uint64_t taken = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    Member& member = members_[static_cast<std::size_t>(index)];
+    if (member.submissions.empty()) {
+      return member.corrupt ? RingRead::kCorrupt : RingRead::kEmpty;
+    }
+    record = std::move(member.submissions.front());
+    member.submissions.pop_front();
+    member.owed += weight(record);
+    if (index != 0 && member.owed >= kSubmissionLump) taken = std::exchange(member.owed, 0);
+  }
+  if (taken > 0) {
+    Writer message = begin(Type::kTaken);
+    message.number(taken);
+    send(index, message.bytes());
+  }
+  return RingRead::kRecord;
+}
+
+bool LinkControl::append(std::span<const std::byte> entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (int i = 1; i < size(); ++i) {
+      // One that has left reads no more and must not hold up the others.
+      if (!leftAt(i) &&
+          head_ + weight(entry) > members_[static_cast<std::size_t>(i)].logRead + kLogWindow) {
+        return false;
+      }
+    }
+    head_ += weight(entry);
+    log_.emplace_back(entry.begin(), entry.end());
+  }
+  const std::vector<std::byte> message = framed(begin(Type::kEntry), entry);
+  for (int i = 1; i < size(); ++i) {
+    if (!leftAt(i)) send(i, message);
+  }
+  return true;
+}
+
+void LinkControl::setWaiting(int delta) {
+  const int before = waiting_.fetch_add(delta, std::memory_order_relaxed);
+  if (before != 0 || delta <= 0 || sequencing()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    recentWait_ = kRecent;
+    if (std::exchange(toldWaiting_, true)) return;
+  }
+  Writer message = begin(Type::kWaiting);
+  message.number(std::uint8_t{1});
+  send(0, message.bytes());
+}
+
+bool LinkControl::anyoneWaits() const {
+  if (waiting_.load(std::memory_order_relaxed) > 0) return true;
+  const std::lock_guard lock(mutex_);
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.waits; });
+}
+
+void LinkControl::leave(std::uint64_t executed) {
+  auto& left = members_[static_cast<std::size_t>(options_.me)].left;
+  if (left.exchange(executed + 1, std::memory_order_acq_rel) != 0) return;
+  const std::uint32_t mark = options_.mark ? options_.mark() : 0;
+  if (!sequencing()) {
+    Writer message = begin(Type::kLeave);
+    message.number(executed);
+    message.number(mark);
+    send(0, message.bytes());
+    return;
+  }
+  Writer message = begin(Type::kMemberLeft);
+  message.number(std::uint32_t{0});
+  message.number(executed);
+  message.number(mark);
+  for (int i = 1; i < size(); ++i) {
+    if (!leftAt(i)) send(i, message.bytes());
+  }
+}
+
+std::optional<std::uint64_t> LinkControl::leftAt(int member) const {
+  const auto left = members_[static_cast<std::size_t>(member)].left.load(std::memory_order_acquire);
+  if (left == 0) return std::nullopt;
+  return left - 1;
+}
+
+void LinkControl::noteLeft(int member, std::uint64_t executed, std::uint32_t mark) {
+  // The reason first: whoever sees that it left asks why.
+  if (options_.onLeft) options_.onLeft(options_.ranks[static_cast<std::size_t>(member)], mark);
+  members_[static_cast<std::size_t>(member)].left.store(executed + 1, std::memory_order_release);
+}
+
+void LinkControl::receive(int from, std::span<const std::byte> message) {
+  const int member = memberOf(from);
+  // A rank that is no member has no say here.
+  if (member < 0 || member == options_.me) return;
+  if (sequencing()) {
+    if (!receiveAsSequencer(member, message)) {
+      const std::lock_guard lock(mutex_);
+      members_[static_cast<std::size_t>(member)].corrupt = true;
+    }
+  } else if (member != 0 || !receiveAsMember(message)) {
+    const std::lock_guard lock(mutex_);
+    logCorrupt_ = true;
+  }
+  if (options_.wake) options_.wake();
+}
+
+bool LinkControl::receiveAsSequencer(int index, std::span<const std::byte> message) {
+  Reader reader(message);
+  const auto type = static_cast<Type>(reader.number<std::uint8_t>());
+  Member& member = members_[static_cast<std::size_t>(index)];
+  if (type == Type::kSubmit) {
+    const bool waits = reader.number<std::uint8_t>() != 0;
+    if (!reader.ok()) return false;
+    const auto record = message.subspan(2);
+    const std::lock_guard lock(mutex_);
+    member.waits = waits;
+    member.submissions.emplace_back(record.begin(), record.end());
+    return true;
+  }
+  if (type == Type::kWaiting) {
+    const bool waits = reader.number<std::uint8_t>() != 0;
+    if (!reader.finished()) return false;
+    const std::lock_guard lock(mutex_);
+    member.waits = waits;
+    return true;
+  }
+  if (type == Type::kRead) {
+    const auto position = reader.number<std::uint64_t>();
+    if (!reader.finished()) return false;
+    const std::lock_guard lock(mutex_);
+    if (position < member.logRead || position > head_) return false;
+    member.logRead = position;
+    return true;
+  }
+  if (type != Type::kLeave) return false;
+  const auto executed = reader.number<std::uint64_t>();
+  const auto mark = reader.number<std::uint32_t>();
+  if (!reader.finished() || executed == UINT64_MAX) return false;
+  noteLeft(index, executed, mark);
+  Writer relayed = begin(Type::kMemberLeft);
+  relayed.number(static_cast<std::uint32_t>(index));
+  relayed.number(executed);
+  relayed.number(mark);
+  for (int i = 1; i < size(); ++i) {
+    if (i != index && !leftAt(i)) send(i, relayed.bytes());
+  }
+  return true;
+}
+
+bool LinkControl::receiveAsMember(std::span<const std::byte> message) {
+  Reader reader(message);
+  const auto type = static_cast<Type>(reader.number<std::uint8_t>());
+  if (type == Type::kEntry) {
+    const auto entry = message.subspan(1);
+    const std::lock_guard lock(mutex_);
+    log_.emplace_back(entry.begin(), entry.end());
+    return true;
+  }
+  if (type == Type::kTaken) {
+    const auto bytes = reader.number<std::uint64_t>();
+    if (!reader.finished()) return false;
+    const std::lock_guard lock(mutex_);
+    if (bytes > untaken_) return false;
+    untaken_ -= bytes;
+    return true;
+  }
+  if (type != Type::kMemberLeft) return false;
+  const auto index = reader.number<std::uint32_t>();
+  const auto executed = reader.number<std::uint64_t>();
+  const auto mark = reader.number<std::uint32_t>();
+  if (!reader.finished() || executed == UINT64_MAX || index >= members_.size()) return false;
+  if (static_cast<int>(index) == options_.me) return false;
+  noteLeft(static_cast<int>(index), executed, mark);
+  return true;
+}
+
+}  // namespace farandole
