@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint64_t kCallOrderNames = 1024;
 // One set must not keep the driver from the others.
 constexpr int kEntriesPerStep = 64;
+// The watch hears of an end, and judges it, within this time.
+constexpr Duration kCulpritKnown = std::chrono::milliseconds(800);
 
 std::uint64_t hashNames(const std::vector<const std::string*>& names) {
   std::uint64_t hash = 1469598103934665603u;  // FNV-1a
@@ -151,7 +153,7 @@ bool ProcessSet::anythingInFlight() const {
 }
 
 bool ProcessSet::step(TimePoint now) {
-  bool moved = advancePointToPoint();
+  bool moved = advancePointToPoint(now);
   {
     const std::lock_guard lock(mutex_);
     flushOutbox();
@@ -357,9 +359,28 @@ EntryPtr ProcessSet::takeInFlight(const std::string& name) {
   return entry;
 }
 
-bool ProcessSet::advanceExecution(TimePoint) {
+bool ProcessSet::findCulprit(Status& status, TimePoint& failedAt, TimePoint now) {
+  const bool byConnection = status.code() == Code::kPeerLost || status.code() == Code::kShutdown;
+  if (!byConnection || status.rank() < 0) return true;
+  if (failedAt == TimePoint{}) failedAt = now;
+  if (now - failedAt < kCulpritKnown) return false;
+  const SetObserver::Blame blame = observer_.blameFor(status.rank());
+  if (blame.rank != status.rank()) {
+    status =
+        Status(Code::kPeerLost, "rank " + std::to_string(status.rank()) +
+                                    " has given up because of rank " + std::to_string(blame.rank))
+            .withRank(blame.rank);
+  } else if (status.code() == Code::kShutdown) {
+    status = Status(Code::kPeerLost, status.message()).withRank(status.rank(), status.host());
+  }
+  return true;
+}
+
+bool ProcessSet::advanceExecution(TimePoint now) {
   const Progress progress = running_->progress();
   if (progress == Progress::kPending) return false;
+  Status status = running_->status();
+  if (progress == Progress::kFailed && !findCulprit(status, runningFailedAt_, now)) return false;
   const auto execution = std::move(running_);
   ++batchesFinished_;
   executed_ = runningPosition_;
@@ -376,9 +397,9 @@ bool ProcessSet::advanceExecution(TimePoint) {
     }
     counters_.zeroCopyBytes = shmStatistics(*parts_.communicator).zeroCopyBytes;
   }
-  for (const auto& entry : finished) complete(entry, execution->status());
+  for (const auto& entry : finished) complete(entry, status);
   // A failed engine stays failed, and the others wait for this rank in vain.
-  if (progress == Progress::kFailed) observer_.broken(execution->status());
+  if (progress == Progress::kFailed) observer_.broken(status);
   return true;
 }
 
@@ -396,7 +417,7 @@ void ProcessSet::startPointToPoint(const EntryPtr& entry) {
   pointToPoint_.push_back(std::move(started));
 }
 
-bool ProcessSet::advancePointToPoint() {
+bool ProcessSet::advancePointToPoint(TimePoint now) {
   bool moved = false;
   std::deque<EntryPtr> fresh;
   {
@@ -415,6 +436,11 @@ bool ProcessSet::advancePointToPoint() {
       ++i;
       continue;
     }
+    Status status = each.operation->status();
+    if (progress == Progress::kFailed && !findCulprit(status, each.failedAt, now)) {
+      ++i;
+      continue;
+    }
     moved = true;
     auto& outcome = each.entry->outcome;
     outcome.shape = each.entry->request.meta.shape;
@@ -427,7 +453,6 @@ bool ProcessSet::advancePointToPoint() {
       }
     }
     const EntryPtr entry = each.entry;
-    const Status status = each.operation->status();
     pointToPoint_.erase(pointToPoint_.begin() + static_cast<std::ptrdiff_t>(i));
     complete(entry, status);
   }

@@ -113,6 +113,7 @@ class ProcessSet {
     EntryPtr entry;
     OperationPtr operation;
     std::unique_ptr<Received> received;
+    TimePoint failedAt{};
   };
 
   // Under mutex_.
@@ -128,7 +129,10 @@ class ProcessSet {
   bool sequence(TimePoint now);
   bool readLog(TimePoint now);
   bool advanceExecution(TimePoint now);
-  bool advancePointToPoint();
+  bool advancePointToPoint(TimePoint now);
+  // An engine sees only that a connection ended. Whoever is to blame may be another rank, and is
+  // known a moment later: false until then.
+  bool findCulprit(Status& status, TimePoint& failedAt, TimePoint now);
   void startPointToPoint(const EntryPtr& entry);
   bool checkLeavers();
   bool checkStuck(TimePoint now, Duration endAfter);
@@ -164,6 +168,7 @@ class ProcessSet {
   // The driver's alone.
   std::unique_ptr<Execution> running_;
   TimePoint runningSince_;
+  TimePoint runningFailedAt_{};
   std::uint64_t runningPosition_ = 0;  // of the log, behind the batch that runs
   std::uint64_t executed_ = 0;         // of the log: everything before it is done
   std::vector<PointToPoint> pointToPoint_;
