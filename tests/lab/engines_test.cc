@@ -1,0 +1,153 @@
+// Ranks of several machines that really compute together: the conformance suite over the link and
+// its hierarchy, and what happens to a collective when a rank, a machine or the network fails.
+#include <signal.h>
+
+#include "lab/job.h"
+
+namespace farandole::test {
+namespace {
+
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Every case of the one suite on ranks placed like this.
+void conform(const Lab& lab, const Words& options, const Words& cases) {
+  for (const std::string& each : cases) {
+    Words words = options;
+    words.insert(words.begin(), "-q");
+    const Outcome outcome = lab.run("h0", jobWords(words, {CONFORMANCE_RANK, each}), seconds(100));
+    EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("<stdout>:" + each + ": rank 0 of ")) << each;
+  }
+}
+
+const Words kAllCases{"allreduce", "scales",        "bits",   "allgather", "broadcast",
+                      "alltoall",  "reducescatter", "rooted", "adasum"};
+
+TEST(LabEngines, LinkConforms) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  conform(lab, {"-H", "h0:1,h1:1"}, kAllCases);
+}
+
+TEST(LabEngines, HierarchyConforms) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  conform(lab, {"-H", "h0:2,h1:2"}, kAllCases);
+}
+
+TEST(LabEngines, HierarchyOfUnevenMachinesConforms) {
+  LAB_OR_SKIP();
+  const Lab lab;
+  conform(lab, {"-H", "h0:2,h1:1,h2:2", "--map-by", "node"}, kAllCases);
+}
+
+TEST(LabEngines, FlatLinkConforms) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  conform(lab, {"-H", "h0:2,h1:1", "--no-hierarchy"},
+          {"allreduce", "bits", "allgather", "alltoall", "rooted"});
+}
+
+TEST(LabEngines, EveryWireSecurityConforms) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (const char* grade : {"integrity", "handshake"}) {
+    conform(lab, {"-H", "h0:1,h1:1", "--wire-security", grade, "--lanes", "2"},
+            {"allreduce", "alltoall"});
+  }
+}
+
+TEST(LabEngines, ThirtyTwoRanksOnFourMachines) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 4});
+  conform(lab, {"-H", "h0:8,h1:8,h2:8,h3:8"}, {"bits"});
+}
+
+TEST(LabEngines, PortsComeFromTheRange) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const Outcome ports = lab.run(
+      "h0", shellWords({"-q", "--no-prefix", "-H", "h0:1,h1:1", "--data-ports", "29600-29601"},
+                       CORE_RANK " allreduce_rounds 500 & sleep 1;"
+                                 " ss -Htln; wait $!"));
+  EXPECT_EQ(ports.code, 0) << ports.err;
+  EXPECT_EQ(countOf(ports.out, ":29600 ") + countOf(ports.out, ":29601 "), 2) << ports.out;
+  const Outcome none = lab.run(
+      "h0", jobWords({"-H", "h0:1,h1:1", "--data-ports", "70000-70001"}, {"true"}), seconds(20));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("--data-ports 70000-70001: expected a range of ports"));
+}
+
+// A job that reduces until somebody is lost, and says what it was told.
+std::unique_ptr<LabProcess> reducingJob(const Lab& lab, const std::string& hosts, int ranks) {
+  auto job = lab.start("h0", shellWords({"-H", hosts, "--grace", "30"},
+                                        "trap '' TERM INT; exec " CORE_RANK
+                                        " allreduce_until_lost ordinary alone leave 7"));
+  EXPECT_TRUE(job->waitForOutput("ready", ranks)) << job->err();
+  return job;
+}
+
+std::string rankOn(const Lab& lab, const std::string& host) {
+  return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
+}
+
+TEST(LabEngines, RankKilledIsNamedToAll) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const auto job = reducingJob(lab, "h0:2,h1:1", 3);
+  lab.shell("h1", "kill -9 " + rankOn(lab, "h1"));
+  const Outcome outcome = job->finish();
+  EXPECT_EQ(outcome.code, 128 + SIGKILL);
+  EXPECT_EQ(countOf(outcome.out, "rank=2 message=rank 2 on h1 was killed by signal 9"), 2)
+      << outcome.out;
+  expectNothingLeft(lab, 2);
+}
+
+TEST(LabEngines, MachineLostIsNamedToAll) {
+  LAB_OR_SKIP();
+  const Lab lab;
+  const auto job = reducingJob(lab, "h0:1,h1:1,h2:1", 3);
+  lab.cut("h2");
+  const Outcome outcome = job->finish();
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("h2"));
+  // Those that can still be heard.
+  EXPECT_EQ(countOf(outcome.out, "code=4 rank=2 message=rank 2 on h2"), 2) << outcome.out;
+  lab.heal("h2");
+  expectNothingLeft(lab, 3, seconds(75));
+}
+
+TEST(LabEngines, ShortInterruptionIsSurvived) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  Command::Options patient;
+  patient.patience = seconds(100);
+  const auto job = lab.start(
+      "h0", jobWords({"-H", "h0:1,h1:1"}, {CORE_RANK, "allreduce_rounds", "200"}), patient);
+  ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
+  lab.cut("h1");
+  pause(seconds(2));
+  lab.heal("h1");
+  const Outcome outcome = job->finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+}
+
+TEST(LabEngines, StoppedRankIsWaitedFor) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const auto job = reducingJob(lab, "h0:1,h1:1", 2);
+  const std::string pid = rankOn(lab, "h1");
+  lab.shell("h1", "kill -STOP " + pid);
+  pause(seconds(3));
+  EXPECT_EQ(countOf(job->out(), "lost"), 0);
+  lab.shell("h1", "kill -CONT " + pid);
+  pause(seconds(1));
+  EXPECT_EQ(countOf(job->out(), "lost"), 0) << job->out();
+  lab.shell("h1", "kill -9 " + pid);
+  EXPECT_EQ(job->finish().code, 128 + SIGKILL);
+}
+
+}  // namespace
+}  // namespace farandole::test
