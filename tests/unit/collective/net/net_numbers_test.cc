@@ -12,7 +12,7 @@ namespace farandole::testing {
 namespace {
 
 class NetNumbers : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, NetNumbers, ::testing::Values(2, 3, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, NetNumbers, ::testing::ValuesIn(rankCounts()));
 
 std::uint16_t narrowed(float value, DType type) {
   return type == DType::kFloat16 ? floatToHalf(value) : floatToBfloat(value);
@@ -53,10 +53,11 @@ TEST_P(NetNumbers, Float32TravelsIn16BitsAndAllMembersAgree) {
   const int ranks = GetParam();
   NetGroup group(ranks);
   std::uint32_t key = 1;
+  if (ranks == 1) GTEST_SKIP() << "nothing travels";
   for (const auto& [wire, type] : {std::pair{WireFormat::kFloat16, DType::kFloat16},
                                    std::pair{WireFormat::kBfloat16, DType::kBfloat16}}) {
     ++key;
-    for (const std::int64_t count : {1, 1000, 5000, 150000, 300000}) {
+    for (const std::int64_t count : {1, 1000, 5000, 200000}) {
       ++key;
       const Scale scale = count == 5000 ? Scale{0.3, 2.0, 1} : Scale{};
       std::vector<std::vector<float>> inputs;
