@@ -24,10 +24,10 @@ constexpr std::size_t kTreeBytes = std::size_t{64} << 10;
 
 // A chunk: several of them are under way per member, so that the memory for them and what is read
 // again from it stay within the second-level cache.
-constexpr std::size_t kSmallestChunk = std::size_t{32} << 10;
+constexpr std::size_t kSmallestChunk = std::size_t{64} << 10;
 constexpr std::size_t kLargestChunk = std::size_t{512} << 10;
 constexpr std::size_t kChunksTogether = std::size_t{1} << 20;
-constexpr std::size_t kChunksPerSlice = 4;
+constexpr std::size_t kChunksPerSlice = 2;
 
 constexpr std::size_t kLargestChainChunk = std::size_t{256} << 10;
 

@@ -12,9 +12,7 @@ constexpr std::size_t kBlock = std::size_t{1} << 20;
 class LocalReduction final : public NetOperation {
  public:
   LocalReduction(Context& shared, std::span<const Piece> pieces, const Reduction& reduction)
-      : NetOperation(shared, 0),
-        segments_(pieces, sizeOf(reduction.dtype)),
-        reduction_(reduction) {
+      : NetOperation(shared, 0), segments_(pieces, sizeOf(reduction.dtype)), reduction_(reduction) {
     mayBeDropped(true);
   }
 

@@ -5,11 +5,14 @@
 // kernels of base/reduce.h. So results have the same bits as the shared-memory engine's, whatever
 // algorithm is chosen, and 16-bit floats need not be widened to travel without loss.
 //
-// Memory. While an operation is under way the mesh reads and writes the caller's buffers. An
-// operation that is destroyed before it has ended leaves them with the mesh: its owner first calls
-// LinkMesh::drop for every member it has not heard of as lost, and the communicator is of no
-// further use (an unmatched receive and a send of up to net::kEagerSend bytes excepted).
-// Everything else that the mesh still holds keeps itself alive.
+// Memory. While an operation is under way the mesh reads and writes the caller's buffers, and it
+// cannot be told to stop for one operation alone. So whoever gets a failed operation, or destroys
+// one before its end, calls LinkMesh::drop for every other member of the set before the buffers are
+// released or used (and tells them the true cause on another way first: to them, this rank has
+// closed its connections). The communicator is then of no further use. Exceptions, which need no
+// drop: a receive that has no message yet, a send of up to net::kEagerSend bytes, and a message
+// that is too large for its receive. What else the mesh still holds keeps itself alive, and no bell
+// is rung after the communicator is destroyed.
 #pragma once
 
 #include <cstdint>

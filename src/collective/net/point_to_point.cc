@@ -18,6 +18,7 @@ constexpr std::size_t kPart = std::size_t{1} << 20;
 constexpr std::size_t kWindow = 4;
 // Envelopes of one member that may wait for receives; then it is no longer listened to.
 constexpr std::size_t kMaxWaiting = 65536;
+constexpr std::byte kNothing{};  // an empty message's memory
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
 
 std::uint64_t slotsOf(const Context& context) { return context.keyBits() | kPointToPoint; }
@@ -51,7 +52,9 @@ class PointToPoint::Send final : public NetOperation {
     mayBeDropped(eager_ || to == me());
   }
   ~Send() override {
-    std::erase_if(parent_.unmatched_, [this](const Envelope& e) { return e.local == this; });
+    if (!local_) return;
+    local_->memory = nullptr;
+    std::erase_if(parent_.unmatched_, [this](const Envelope& e) { return e.local == local_; });
   }
 
   // At once, so that messages are in the order of their start.
@@ -59,7 +62,8 @@ class PointToPoint::Send final : public NetOperation {
     if (!context().failure.ok()) return;
     number_ = parent_.peer(to_).sent++;
     if (to_ == me()) {
-      parent_.unmatched_.push_back({to_, number_, bytes_, tag_, this});
+      local_ = std::make_shared<Local>(Local{in_ == nullptr ? &kNothing : in_, false, false, 0});
+      parent_.unmatched_.push_back({to_, number_, bytes_, tag_, local_});
       return;
     }
     if (!traffic().reserve(kNoteBytes + (eager_ ? bytes_ : 0), true)) {
@@ -76,18 +80,12 @@ class PointToPoint::Send final : public NetOperation {
     traffic().send(to_, step(kPayload, number_), std::span(note + kNoteBytes, bytes_), 2);
   }
 
-  // A message to oneself was matched.
-  const std::byte* memory() const { return in_; }
-  void taken() { taken_ = true; }
-  void refused(std::uint64_t capacity) {
-    fail(Status::invalid(context().nameOf(to_) + " refused " + sizes(bytes_, capacity, tag_)));
-  }
-
  protected:
   Advance advance(Budget&) override {
     if (to_ == me()) {
       const bool something = parent_.pump();
-      if (taken_) return Advance::kDone;
+      if (local_->taken) return Advance::kDone;
+      if (local_->refused) refused(local_->capacity);
       return something ? Advance::kSomething : Advance::kNothing;
     }
     if (!traffic().clear(0)) return Advance::kNothing;
@@ -109,6 +107,9 @@ class PointToPoint::Send final : public NetOperation {
 
  private:
   std::byte* answer() const { return traffic().scratch() + kEnvelopeBytes; }
+  void refused(std::uint64_t capacity) {
+    fail(Status::invalid(context().nameOf(to_) + " refused " + sizes(bytes_, capacity, tag_)));
+  }
 
   bool takeAnswer() {
     answered_ = true;
@@ -127,7 +128,7 @@ class PointToPoint::Send final : public NetOperation {
   const bool eager_;
   std::uint64_t number_ = 0;
   bool answered_ = false;
-  bool taken_ = false;
+  std::shared_ptr<Local> local_;
   std::size_t sent_ = 0;
 };
 
@@ -145,7 +146,10 @@ class PointToPoint::Receive final : public NetOperation {
         received_(received) {
     mayBeDropped(true);
   }
-  ~Receive() override { parent_.receives_.remove(this); }
+  ~Receive() override {
+    parent_.receives_.remove(this);
+    if (envelope_.local && !envelope_.local->refused) answerLocal(true);
+  }
 
   int from() const { return from_; }
   bool fits(const Envelope& envelope) const {
@@ -154,7 +158,7 @@ class PointToPoint::Receive final : public NetOperation {
 
   void matched(const Envelope& envelope) {
     envelope_ = envelope;
-    mayBeDropped(false);
+    mayBeDropped(envelope.local != nullptr);
     const bool small = envelope.bytes <= kEagerSend;
     const bool refuses = envelope.bytes > capacity_;
     if (refuses) {
@@ -162,7 +166,7 @@ class PointToPoint::Receive final : public NetOperation {
                            sizes(envelope.bytes, capacity_, tag_)));
     }
     if (envelope.local != nullptr) {
-      if (refuses) envelope.local->refused(capacity_);
+      if (refuses) answerLocal(false);
       return;
     }
     const bool wasted = refuses && small;
@@ -220,15 +224,27 @@ class PointToPoint::Receive final : public NetOperation {
                    std::span(note, kAnswerBytes), 0);
   }
 
+  void answerLocal(bool takes) {
+    envelope_.local->taken = takes;
+    envelope_.local->refused = !takes;
+    envelope_.local->capacity = capacity_;
+    context().bell->ring();
+  }
+
   Advance copyLocal(Budget& budget) {
+    if (envelope_.local->memory == nullptr) {
+      fail(Status(Code::kCancelled,
+                  "this rank gave up sending to itself (tag " + std::to_string(tag_) + ")"));
+      return Advance::kSomething;
+    }
     while (posted_ < envelope_.bytes) {
       if (budget.spent()) return Advance::kSomething;
       const std::size_t bytes = std::min<std::size_t>(kPart, envelope_.bytes - posted_);
-      copy(out_ + posted_, envelope_.local->memory() + posted_, bytes, Store::kCached);
+      copy(out_ + posted_, envelope_.local->memory + posted_, bytes, Store::kCached);
       posted_ += bytes;
       budget.charge(2 * bytes);
     }
-    envelope_.local->taken();
+    answerLocal(true);
     return complete();
   }
 
@@ -346,10 +362,12 @@ bool PointToPoint::match() {
     const Envelope envelope = *found;
     unmatched_.erase(found);
     it = receives_.erase(it);
-    if (envelope.local == nullptr) --peer(envelope.source).waiting;
+    if (!envelope.local) --peer(envelope.source).waiting;
     receive.matched(envelope);
     something = true;
   }
+  // One operation's look may have matched another one's receive.
+  if (something) context_.bell->ring();
   return something;
 }
 

@@ -36,12 +36,19 @@ class PointToPoint {
  private:
   class Send;
   class Receive;
+  // A message to oneself: what its two ends tell each other.
+  struct Local {
+    const std::byte* memory = nullptr;  // null: its sender is gone
+    bool taken = false;
+    bool refused = false;
+    std::uint64_t capacity = 0;
+  };
   struct Envelope {
     int source = -1;
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
     std::int32_t tag = 0;
-    Send* local = nullptr;  // of a message to oneself
+    std::shared_ptr<Local> local;  // of a message to oneself
   };
   // What this member knows about another.
   struct Peer {

@@ -72,6 +72,12 @@ Status NetMember::wait(std::span<const OperationPtr> operations) {
   return {};
 }
 
+void NetMember::dropEverybody() {
+  for (int other = 0; other < size_; ++other) {
+    if (other != rank_) mesh_.drop(other, Status(Code::kCancelled, "the test ends"));
+  }
+}
+
 NetGroup::NetGroup(int ranks, WireSecurity security, int lanes) {
   for (int rank = 0; rank < ranks; ++rank) {
     LinkMeshOptions options = test::options(rank, ranks, security);

@@ -48,7 +48,9 @@ class NetMember {
   // Drives them all to their ends; the first error.
   Status wait(std::span<const OperationPtr> operations);
   Status wait(const OperationPtr& operation) { return wait(std::span(&operation, 1)); }
-  Doorbell& doorbell() { return *doorbell_; }
+  // What the runtime does when an operation has failed or was given up, before its memory is
+  // released.
+  void dropEverybody();
 
  private:
   LinkMesh& mesh_;
@@ -67,5 +69,14 @@ class NetGroup {
 };
 
 std::vector<int> everybody(int ranks);
+
+// Numbers of ranks to test with; ThreadSanitizer is slow, and finds no more with many.
+inline std::vector<int> rankCounts() {
+#if defined(__SANITIZE_THREAD__)
+  return {1, 2, 3, 5};
+#else
+  return {1, 2, 3, 4, 5, 8};
+#endif
+}
 
 }  // namespace farandole::testing

@@ -93,7 +93,7 @@ void allreduceAll(int ranks, const std::vector<Case>& cases, int lanes = 1,
 }
 
 class NetRanks : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, NetRanks, ::testing::Values(1, 2, 3, 4, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, NetRanks, ::testing::ValuesIn(rankCounts()));
 
 // Sizes around every threshold of choose.cc and of the mesh.
 TEST_P(NetRanks, AllreduceOfEverySize) {
