@@ -59,10 +59,8 @@ __attribute__((target("avx,f16c"))) void floatsToHalvesF16c(const float* from, s
                      _mm256_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT));
   }
 }
-bool hasF16c() {
-  static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
-  return has;
-}
+// The kernels above the baseline are chosen only where there is F16C.
+bool hasF16c() { return kernels() != "baseline"; }
 ToFloats toFloats() { return hasF16c() ? halvesToFloatsF16c : halvesToFloats; }
 ToHalves toHalves() { return hasF16c() ? floatsToHalvesF16c : floatsToHalves; }
 #else

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 
 #include "base/half.h"
 #include "collective/hierarchy/blocks.h"
@@ -95,7 +96,11 @@ TEST(HierarchyBlocks, EveryElementTravelsOnce) {
 }
 
 // Every 16-bit number there and back, by the plain conversions' word.
-TEST(HierarchyConvert, HalvesKeepTheirBits) {
+class HierarchyConvert : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(HierarchyConvert, HalvesKeepTheirBits) {
+  const std::string before(kernels());
+  if (!setKernels(GetParam())) GTEST_SKIP() << "not on this processor";
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
     const Work work(dtype, ReduceOp::kSum, {}, 4);
     ASSERT_EQ(work.inside, DType::kFloat32);
@@ -128,9 +133,11 @@ TEST(HierarchyConvert, HalvesKeepTheirBits) {
           << between[i];
     }
   }
+  setKernels(before);
 }
+INSTANTIATE_TEST_SUITE_P(Kernels, HierarchyConvert, ::testing::Values("baseline", "avx2"));
 
-TEST(HierarchyConvert, WidensOnlyWhatNeedsIt) {
+TEST(HierarchyWork, WidensOnlyWhatNeedsIt) {
   const Scale none;
   const Scale half{0.5, 1.0, 1};
   const auto inside = [](DType dtype, ReduceOp op, const Scale& scale) {
