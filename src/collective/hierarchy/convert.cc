@@ -1,6 +1,7 @@
 #include "collective/hierarchy/convert.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/half.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Elements converted at once: in registers and L1, and a count the compiler knows.
 constexpr std::size_t kBlock = 64;
+// Elements scaled and narrowed at once.
+constexpr std::int64_t kTile = 2048;
 
 // Whole blocks through buffers, so that neither alignment nor a narrower result in the place of its
 // source matters.
@@ -39,6 +42,19 @@ void halvesToFloats(const std::uint16_t* from, float* to) {
 }
 void floatsToHalves(const float* from, std::uint16_t* to) {
   for (std::size_t i = 0; i < kBlock; ++i) to[i] = floatToHalf(from[i]);
+}
+
+// floatToBfloat without branches, so that the compiler makes vectors of it.
+void floatsToBfloats(const float* from, std::uint16_t* to) {
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    const auto bits = std::bit_cast<std::int32_t>(from[i]);
+    const std::int32_t rounded = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) +
+                                                           0x7fffU + ((bits >> 16) & 1)) >>
+                                 16;
+    const std::int32_t quiet = (bits >> 16) | 0x40;
+    const bool isNan = (bits & 0x7fffffff) > 0x7f800000;
+    to[i] = static_cast<std::uint16_t>(isNan ? quiet : rounded);
+  }
 }
 
 using ToFloats = void (*)(const std::uint16_t*, float*);
@@ -77,13 +93,12 @@ void widenIntegers(void* to, const void* from, std::int64_t count) {
 
 // Modulo the width.
 template <typename T>
-void narrowIntegers(void* elements, std::int64_t count) {
-  convertAll<std::uint64_t, T>(elements, elements, count,
-                               [](const std::uint64_t* source, T* result) {
-                                 for (std::size_t i = 0; i < kBlock; ++i) {
-                                   result[i] = static_cast<T>(source[i]);
-                                 }
-                               });
+void narrowIntegers(void* to, const void* from, std::int64_t count) {
+  convertAll<std::uint64_t, T>(to, from, count, [](const std::uint64_t* source, T* result) {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      result[i] = static_cast<T>(source[i]);
+    }
+  });
 }
 
 DType insideType(DType type, ReduceOp op, const Scale& scale) {
@@ -137,26 +152,30 @@ void Work::enter(void* to, const void* from, std::int64_t count) const {
 
 void Work::leave(void* elements, std::int64_t count) const {
   const FpModeGuard guard;
-  if (!after.identity()) {
-    const void* const source = elements;
-    reduce(std::span(&elements, 1), std::span(&source, 1), count, inside, op, after,
-           Store::kCached);
+  auto* const bytes = static_cast<std::byte*>(elements);
+  // Tile by tile, each scaled and narrowed while it is in L1; the narrower result lies before
+  // everything that is still to be read.
+  for (std::int64_t at = 0; at < count; at += kTile) {
+    const std::int64_t now = std::min(kTile, count - at);
+    void* const wide = bytes + static_cast<std::size_t>(at) * sizeOf(inside);
+    if (!after.identity()) {
+      const void* const source = wide;
+      reduce(std::span(&wide, 1), std::span(&source, 1), now, inside, op, after, Store::kCached);
+    }
+    if (converts()) narrow(bytes + static_cast<std::size_t>(at) * sizeOf(outside), wide, now);
   }
-  if (!converts()) return;
+}
+
+void Work::narrow(void* to, const void* from, std::int64_t count) const {
   switch (outside) {
-    case DType::kFloat16:
-      return convertAll<float, std::uint16_t>(elements, elements, count, toHalves());
+    case DType::kFloat16: return convertAll<float, std::uint16_t>(to, from, count, toHalves());
     case DType::kBfloat16:
-      return convertAll<float, std::uint16_t>(elements, elements, count,
-                                              [](const float* source, std::uint16_t* result) {
-                                                for (std::size_t i = 0; i < kBlock; ++i)
-                                                  result[i] = floatToBfloat(source[i]);
-                                              });
+      return convertAll<float, std::uint16_t>(to, from, count, floatsToBfloats);
     case DType::kUint8:
-    case DType::kInt8: return narrowIntegers<std::uint8_t>(elements, count);
+    case DType::kInt8: return narrowIntegers<std::uint8_t>(to, from, count);
     case DType::kUint16:
-    case DType::kInt16: return narrowIntegers<std::uint16_t>(elements, count);
-    default: return narrowIntegers<std::uint32_t>(elements, count);
+    case DType::kInt16: return narrowIntegers<std::uint16_t>(to, from, count);
+    default: return narrowIntegers<std::uint32_t>(to, from, count);
   }
 }
 
