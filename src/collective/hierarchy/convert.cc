@@ -95,9 +95,7 @@ void widenIntegers(void* to, const void* from, std::int64_t count) {
 template <typename T>
 void narrowIntegers(void* to, const void* from, std::int64_t count) {
   convertAll<std::uint64_t, T>(to, from, count, [](const std::uint64_t* source, T* result) {
-    for (std::size_t i = 0; i < kBlock; ++i) {
-      result[i] = static_cast<T>(source[i]);
-    }
+    for (std::size_t i = 0; i < kBlock; ++i) result[i] = static_cast<T>(source[i]);
   });
 }
 
@@ -139,8 +137,9 @@ void Work::enter(void* to, const void* from, std::int64_t count) const {
     case DType::kBfloat16:
       return convertAll<std::uint16_t, float>(to, from, count,
                                               [](const std::uint16_t* source, float* result) {
-                                                for (std::size_t i = 0; i < kBlock; ++i)
+                                                for (std::size_t i = 0; i < kBlock; ++i) {
                                                   result[i] = bfloatToFloat(source[i]);
+                                                }
                                               });
     case DType::kUint8: return widenIntegers<std::uint8_t>(to, from, count);
     case DType::kInt8: return widenIntegers<std::int8_t>(to, from, count);
@@ -151,6 +150,7 @@ void Work::enter(void* to, const void* from, std::int64_t count) const {
 }
 
 void Work::leave(void* elements, std::int64_t count) const {
+  if (after.identity() && !converts()) return;
   const FpModeGuard guard;
   auto* const bytes = static_cast<std::byte*>(elements);
   // Tile by tile, each scaled and narrowed while it is in L1; the narrower result lies before

@@ -31,7 +31,7 @@ TEST_P(HierarchyMove, Broadcast) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(404);
-    for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 35 && !HasFatalFailure(); ++round) {
       const DType dtype = dice.pick(kDTypes);
       const std::int64_t total = dice.pick(kSizes) / static_cast<std::int64_t>(sizeOf(dtype));
       const int root = round % layout.members();
@@ -73,7 +73,7 @@ TEST_P(HierarchyMove, Allgather) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(505);
-    for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 35 && !HasFatalFailure(); ++round) {
       const DType dtype = dice.pick(kDTypes);
       std::int64_t left = dice.pick(kSizes) / static_cast<std::int64_t>(sizeOf(dtype));
       const auto me = static_cast<std::size_t>(hierarchy.rank());
