@@ -37,7 +37,7 @@ TEST_P(HierarchyMove, Broadcast) {
       const int root = round % layout.members();
       const bool mine = root == hierarchy.rank();
       const bool inPlace = dice.coin();
-      const Bytes data = makeData(dtype, total, dice.seed(), 0);
+      const Bytes data = sampleData(dtype, total, dice.seed(), 0);
       std::vector<Piece> pieces;
       std::size_t at = 0;
       std::size_t from = 0;
@@ -86,7 +86,7 @@ TEST_P(HierarchyMove, Allgather) {
                                                    : dice.upTo(dice.coin() ? left : left / 3));
         left -= counts.back();
         if (i == hierarchy.rank()) start = expected.size();
-        const Bytes part = makeData(dtype, counts.back(), seed, i);
+        const Bytes part = sampleData(dtype, counts.back(), seed, i);
         expected.insert(expected.end(), part.begin(), part.end());
       }
       const std::size_t bytes = static_cast<std::size_t>(counts[me]) * sizeOf(dtype);

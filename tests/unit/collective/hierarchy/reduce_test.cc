@@ -81,7 +81,7 @@ class HierarchyReduce : public ::testing::TestWithParam<MachineLayout> {
 
 std::vector<Bytes> inputsOf(const Case& c, int members) {
   std::vector<Bytes> inputs;
-  for (int i = 0; i < members; ++i) inputs.push_back(makeData(c.dtype, c.total, c.seed, i));
+  for (int i = 0; i < members; ++i) inputs.push_back(sampleData(c.dtype, c.total, c.seed, i));
   return inputs;
 }
 
