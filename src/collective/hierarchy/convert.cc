@@ -1,6 +1,7 @@
 #include "collective/hierarchy/convert.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/half.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Elements converted at once: in registers and L1, and a count the compiler knows.
 constexpr std::size_t kBlock = 64;
+// Elements scaled and narrowed at once.
+constexpr std::int64_t kTile = 2048;
 
 // Whole blocks through buffers, so that neither alignment nor a narrower result in the place of its
 // source matters.
@@ -41,6 +44,19 @@ void floatsToHalves(const float* from, std::uint16_t* to) {
   for (std::size_t i = 0; i < kBlock; ++i) to[i] = floatToHalf(from[i]);
 }
 
+// floatToBfloat without branches, so that the compiler makes vectors of it.
+void floatsToBfloats(const float* from, std::uint16_t* to) {
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    const auto bits = std::bit_cast<std::int32_t>(from[i]);
+    const std::int32_t rounded = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) +
+                                                           0x7fffU + ((bits >> 16) & 1)) >>
+                                 16;
+    const std::int32_t quiet = (bits >> 16) | 0x40;
+    const bool isNan = (bits & 0x7fffffff) > 0x7f800000;
+    to[i] = static_cast<std::uint16_t>(isNan ? quiet : rounded);
+  }
+}
+
 using ToFloats = void (*)(const std::uint16_t*, float*);
 using ToHalves = void (*)(const float*, std::uint16_t*);
 
@@ -59,10 +75,8 @@ __attribute__((target("avx,f16c"))) void floatsToHalvesF16c(const float* from, s
                      _mm256_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT));
   }
 }
-bool hasF16c() {
-  static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
-  return has;
-}
+// The kernels above the baseline are chosen only where there is F16C.
+bool hasF16c() { return kernels() != "baseline"; }
 ToFloats toFloats() { return hasF16c() ? halvesToFloatsF16c : halvesToFloats; }
 ToHalves toHalves() { return hasF16c() ? floatsToHalvesF16c : floatsToHalves; }
 #else
@@ -79,13 +93,10 @@ void widenIntegers(void* to, const void* from, std::int64_t count) {
 
 // Modulo the width.
 template <typename T>
-void narrowIntegers(void* elements, std::int64_t count) {
-  convertAll<std::uint64_t, T>(elements, elements, count,
-                               [](const std::uint64_t* source, T* result) {
-                                 for (std::size_t i = 0; i < kBlock; ++i) {
-                                   result[i] = static_cast<T>(source[i]);
-                                 }
-                               });
+void narrowIntegers(void* to, const void* from, std::int64_t count) {
+  convertAll<std::uint64_t, T>(to, from, count, [](const std::uint64_t* source, T* result) {
+    for (std::size_t i = 0; i < kBlock; ++i) result[i] = static_cast<T>(source[i]);
+  });
 }
 
 DType insideType(DType type, ReduceOp op, const Scale& scale) {
@@ -126,8 +137,9 @@ void Work::enter(void* to, const void* from, std::int64_t count) const {
     case DType::kBfloat16:
       return convertAll<std::uint16_t, float>(to, from, count,
                                               [](const std::uint16_t* source, float* result) {
-                                                for (std::size_t i = 0; i < kBlock; ++i)
+                                                for (std::size_t i = 0; i < kBlock; ++i) {
                                                   result[i] = bfloatToFloat(source[i]);
+                                                }
                                               });
     case DType::kUint8: return widenIntegers<std::uint8_t>(to, from, count);
     case DType::kInt8: return widenIntegers<std::int8_t>(to, from, count);
@@ -138,27 +150,32 @@ void Work::enter(void* to, const void* from, std::int64_t count) const {
 }
 
 void Work::leave(void* elements, std::int64_t count) const {
+  if (after.identity() && !converts()) return;
   const FpModeGuard guard;
-  if (!after.identity()) {
-    const void* const source = elements;
-    reduce(std::span(&elements, 1), std::span(&source, 1), count, inside, op, after,
-           Store::kCached);
+  auto* const bytes = static_cast<std::byte*>(elements);
+  // Tile by tile, each scaled and narrowed while it is in L1; the narrower result lies before
+  // everything that is still to be read.
+  for (std::int64_t at = 0; at < count; at += kTile) {
+    const std::int64_t now = std::min(kTile, count - at);
+    void* const wide = bytes + static_cast<std::size_t>(at) * sizeOf(inside);
+    if (!after.identity()) {
+      const void* const source = wide;
+      reduce(std::span(&wide, 1), std::span(&source, 1), now, inside, op, after, Store::kCached);
+    }
+    if (converts()) narrow(bytes + static_cast<std::size_t>(at) * sizeOf(outside), wide, now);
   }
-  if (!converts()) return;
+}
+
+void Work::narrow(void* to, const void* from, std::int64_t count) const {
   switch (outside) {
-    case DType::kFloat16:
-      return convertAll<float, std::uint16_t>(elements, elements, count, toHalves());
+    case DType::kFloat16: return convertAll<float, std::uint16_t>(to, from, count, toHalves());
     case DType::kBfloat16:
-      return convertAll<float, std::uint16_t>(elements, elements, count,
-                                              [](const float* source, std::uint16_t* result) {
-                                                for (std::size_t i = 0; i < kBlock; ++i)
-                                                  result[i] = floatToBfloat(source[i]);
-                                              });
+      return convertAll<float, std::uint16_t>(to, from, count, floatsToBfloats);
     case DType::kUint8:
-    case DType::kInt8: return narrowIntegers<std::uint8_t>(elements, count);
+    case DType::kInt8: return narrowIntegers<std::uint8_t>(to, from, count);
     case DType::kUint16:
-    case DType::kInt16: return narrowIntegers<std::uint16_t>(elements, count);
-    default: return narrowIntegers<std::uint32_t>(elements, count);
+    case DType::kInt16: return narrowIntegers<std::uint16_t>(to, from, count);
+    default: return narrowIntegers<std::uint32_t>(to, from, count);
   }
 }
 

@@ -27,6 +27,9 @@ struct Work {
   void enter(void* to, const void* from, std::int64_t count) const;
   // The last step, in place: scales count elements and stores them in the user's type.
   void leave(void* elements, std::int64_t count) const;
+
+ private:
+  void narrow(void* to, const void* from, std::int64_t count) const;
 };
 
 }  // namespace farandole

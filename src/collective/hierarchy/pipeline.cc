@@ -62,6 +62,7 @@ Cut cutOf(const HierarchyContext& context, std::size_t bytes) {
 Pipeline::Pipeline(HierarchyContext& context, const Cut& cut)
     : context_(context),
       chunks_(cut.chunks),
+      carrier_(context.machines.local() < cut.slices),
       steps_(static_cast<int>(
           std::clamp<std::size_t>(kBudget / std::max<std::size_t>(1, cut.chunkBytes), 2, 64))) {}
 

@@ -75,7 +75,8 @@ class Pipeline : public Operation {
   void fail(Status status);
 
   // A ring of buffers: the bytes of one, rounded up to whole cache lines, and where a chunk's lies.
-  static std::size_t ringSlot(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  // Only carriers need them.
+  std::size_t ringSlot(std::size_t bytes) const { return carrier_ ? (bytes + 63) / 64 * 64 : 0; }
   static std::byte* ring(std::byte* memory, std::size_t slot, std::int64_t chunk) {
     return memory + static_cast<std::size_t>(chunk % kRing) * slot;
   }
@@ -92,7 +93,8 @@ class Pipeline : public Operation {
 
   HierarchyContext& context_;
   const std::int64_t chunks_;
-  const int steps_;  // in one call of progress()
+  const bool carrier_;  // this member carries a slice of this operation
+  const int steps_;     // in one call of progress()
   bool moved_ = false;
   Status status_;
 

@@ -8,6 +8,13 @@ namespace farandole {
 namespace {
 
 constexpr std::size_t kSmallest = std::size_t{64} << 10;
+constexpr std::size_t kStep = std::size_t{1} << 20;
+
+// Doubled while small, then by megabytes: seldom replaced, little wasted.
+std::size_t roundUp(std::size_t bytes) {
+  if (bytes <= kStep) return std::bit_ceil(std::max(bytes, kSmallest));
+  return (bytes + kStep - 1) / kStep * kStep;
+}
 
 }  // namespace
 
@@ -19,7 +26,7 @@ std::byte* Scratch::get(Buffer buffer, std::size_t bytes) {
   Held& held = held_[static_cast<std::size_t>(buffer)];
   if (held.memory == nullptr || bytes > held.bytes) {
     release(held);
-    const std::size_t rounded = std::bit_ceil(std::max(bytes, kSmallest));
+    const std::size_t rounded = roundUp(bytes);
     if (allocate_) {
       if (Result<void*> memory = allocate_(rounded); memory.ok()) {
         held = {memory.value(), rounded, true};

@@ -72,7 +72,7 @@ void killRound(int round) {
 }
 
 TEST(HierarchyDeath, AKilledMemberEndsEverybodysOperation) {
-  for (int round = 0; round < 15; ++round) killRound(round);
+  for (int round = 0; round < 10; ++round) killRound(round);
 }
 
 // Operations of all kinds in a row, nobody waits for the others in between, some are late.
@@ -83,7 +83,7 @@ TEST(HierarchyOrder, MembersMayBeOneOperationApart) {
     Dice same(808);
     Dice own(static_cast<std::uint64_t>(member.rank()));
     std::vector<float> values(40'000);
-    for (int round = 0; round < 150; ++round) {
+    for (int round = 0; round < 100; ++round) {
       const std::int64_t count = 5 * (1 + same.upTo(same.coin() ? 10 : 4000));
       std::fill(values.begin(), values.end(), 2.0F);
       if (own.upTo(20) == 0) std::this_thread::sleep_for(1ms);

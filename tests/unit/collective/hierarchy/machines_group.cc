@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/half.h"
 
@@ -124,6 +125,19 @@ std::unique_ptr<Communicator> makeTestHierarchy(GroupMember& member, const Machi
   HierarchyParts parts = makeParts(member, layout);
   parts.tuning = tuning;
   return makeHierarchy(std::move(parts));
+}
+
+Bytes sampleData(DType dtype, std::int64_t count, std::uint64_t seed, int member) {
+  constexpr std::uint64_t kWindows = 4093;
+  static std::map<DType, Bytes> made;
+  const std::size_t size = sizeOf(dtype);
+  Bytes& all = made[dtype];
+  if (all.empty()) {
+    all = makeData(dtype, static_cast<std::int64_t>(kMostBytes / size + kWindows), 99, 0);
+  }
+  const std::uint64_t window = (seed + 1009 * static_cast<std::uint64_t>(member)) % kWindows;
+  const auto from = all.begin() + static_cast<std::ptrdiff_t>(window * size);
+  return Bytes(from, from + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(count) * size));
 }
 
 Bytes reducedByMachines(const MachineLayout& layout, const std::vector<Bytes>& inputs,

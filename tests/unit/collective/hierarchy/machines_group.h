@@ -41,6 +41,10 @@ HierarchyParts makeParts(GroupMember& member, const MachineLayout& layout);
 std::unique_ptr<Communicator> makeTestHierarchy(GroupMember& member, const MachineLayout& layout,
                                                 const HierarchyTuning& tuning = smallChunks());
 
+// As makeData, up to kMostBytes, and much cheaper: windows of data that is made once.
+inline constexpr std::size_t kMostBytes = 300'000;
+Bytes sampleData(DType dtype, std::int64_t count, std::uint64_t seed, int member);
+
 // Members' data reduced first on each machine, then across machines, in float32 or wider, rounded
 // once: the bits that the hierarchy promises over an engine that reduces in member order.
 Bytes reducedByMachines(const MachineLayout& layout, const std::vector<Bytes>& inputs,

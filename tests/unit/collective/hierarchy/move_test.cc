@@ -31,13 +31,13 @@ TEST_P(HierarchyMove, Broadcast) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(404);
-    for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 35 && !HasFatalFailure(); ++round) {
       const DType dtype = dice.pick(kDTypes);
       const std::int64_t total = dice.pick(kSizes) / static_cast<std::int64_t>(sizeOf(dtype));
       const int root = round % layout.members();
       const bool mine = root == hierarchy.rank();
       const bool inPlace = dice.coin();
-      const Bytes data = makeData(dtype, total, dice.seed(), 0);
+      const Bytes data = sampleData(dtype, total, dice.seed(), 0);
       std::vector<Piece> pieces;
       std::size_t at = 0;
       std::size_t from = 0;
@@ -73,7 +73,7 @@ TEST_P(HierarchyMove, Allgather) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(505);
-    for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 35 && !HasFatalFailure(); ++round) {
       const DType dtype = dice.pick(kDTypes);
       std::int64_t left = dice.pick(kSizes) / static_cast<std::int64_t>(sizeOf(dtype));
       const auto me = static_cast<std::size_t>(hierarchy.rank());
@@ -86,7 +86,7 @@ TEST_P(HierarchyMove, Allgather) {
                                                    : dice.upTo(dice.coin() ? left : left / 3));
         left -= counts.back();
         if (i == hierarchy.rank()) start = expected.size();
-        const Bytes part = makeData(dtype, counts.back(), seed, i);
+        const Bytes part = sampleData(dtype, counts.back(), seed, i);
         expected.insert(expected.end(), part.begin(), part.end());
       }
       const std::size_t bytes = static_cast<std::size_t>(counts[me]) * sizeOf(dtype);

@@ -81,7 +81,7 @@ class HierarchyReduce : public ::testing::TestWithParam<MachineLayout> {
 
 std::vector<Bytes> inputsOf(const Case& c, int members) {
   std::vector<Bytes> inputs;
-  for (int i = 0; i < members; ++i) inputs.push_back(makeData(c.dtype, c.total, c.seed, i));
+  for (int i = 0; i < members; ++i) inputs.push_back(sampleData(c.dtype, c.total, c.seed, i));
   return inputs;
 }
 
@@ -89,7 +89,7 @@ TEST_P(HierarchyReduce, AllreduceMatchesReference) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(101);
-    for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 45 && !HasFatalFailure(); ++round) {
       const Case c = randomCase(dice);
       const std::vector<std::int64_t> counts =
           randomCounts(dice, c.total, dice.coin() ? 1 : 1 + dice.upTo(6));
@@ -126,7 +126,7 @@ TEST_P(HierarchyReduce, ReduceMatchesReference) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(202);
-    for (int round = 0; round < 30 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 20 && !HasFatalFailure(); ++round) {
       const Case c = randomCase(dice);
       const int root = round % layout.members();
       const bool mine = root == hierarchy.rank();
@@ -153,7 +153,7 @@ TEST_P(HierarchyReduce, ReduceScatterMatchesReference) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte* in, std::byte* out) {
     Dice dice(303);
-    for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    for (int round = 0; round < 30 && !HasFatalFailure(); ++round) {
       const Case c = randomCase(dice);
       const std::vector<std::int64_t> counts = randomCounts(dice, c.total, layout.members());
       const auto me = static_cast<std::size_t>(hierarchy.rank());
