@@ -21,6 +21,7 @@ std::size_t FrameReader::wanted() const {
 Result<FrameReader::Turn> FrameReader::read(Stream& stream, FrameReceiver& receiver,
                                             std::size_t budget, std::size_t& bytes) {
   bytes = 0;
+  bool drained = false;
   for (;;) {
     for (;;) {
       const Result<bool> moved = step(receiver);
@@ -28,11 +29,13 @@ Result<FrameReader::Turn> FrameReader::read(Stream& stream, FrameReceiver& recei
       if (stopped_) return Turn::kStopped;
       if (!moved.value()) break;
     }
+    if (drained) return Turn::kDrained;
     if (bytes >= budget) return Turn::kBudgetUsed;
     const Result<std::size_t> got = fetch(stream);
     if (!got.ok()) return got.status();
     if (got.value() == 0) return Turn::kDrained;
     bytes += got.value();
+    drained = stream.drained();
   }
 }
 

@@ -43,7 +43,10 @@ Status Inbox::offered(std::uint64_t slot, std::uint64_t total) {
   Slot& entry = slots_[slot];
   entry.arrivals.push_back({total, true, false, false, {}});
   const std::size_t index = entry.arrivals.size() - 1;
-  if (index >= entry.receives.size()) return {};
+  if (index >= entry.receives.size()) {
+    fire(slot);
+    return {};
+  }
   const std::uint64_t expected = entry.receives[index].memory.size();
   if (expected != total) return differentSizes(slot, total, expected);
   if (total <= kEagerBytes) outbox_.notice(FrameType::kPosted, slot, total);
@@ -74,6 +77,7 @@ Status Inbox::startMessage(const FrameHeader& header) {
     }
     if (!posted) arrival.buffer.resize(header.total);
     entry.arrivals.push_back(std::move(arrival));
+    if (!posted) fire(header.slot);
   }
   current_ = Current{header.slot, header.total, 0, 0};
   return {};
@@ -91,6 +95,11 @@ Result<std::span<std::uint8_t>> Inbox::begin(const FrameHeader& header) {
   std::size_t index = entry.arrivals.size();
   while (index > 0 && !entry.arrivals[index - 1].started) --index;
   Arrival& arrival = entry.arrivals[index - 1];
+  if (index - 1 < entry.receives.size() && entry.receives[index - 1].cancelled &&
+      arrival.buffer.empty()) {
+    sink_.resize(std::max<std::size_t>(sink_.size(), header.length));
+    return std::span(sink_).first(header.length);
+  }
   const std::span<std::uint8_t> whole = arrival.buffer.empty() && index - 1 < entry.receives.size()
                                             ? entry.receives[index - 1].memory
                                             : std::span<std::uint8_t>(arrival.buffer);
@@ -108,8 +117,10 @@ std::optional<LinkCallback> Inbox::finish() {
   arrival.whole = true;
   if (index - 1 >= entry->second.receives.size()) return std::nullopt;
   // Its receive was posted while it was under way.
-  std::copy(arrival.buffer.begin(), arrival.buffer.end(),
-            entry->second.receives.front().memory.begin());
+  if (!entry->second.receives.front().cancelled) {
+    std::copy(arrival.buffer.begin(), arrival.buffer.end(),
+              entry->second.receives.front().memory.begin());
+  }
   return complete(entry);
 }
 
@@ -134,6 +145,46 @@ void Inbox::returnCredit(std::uint64_t bytes) {
   owed_ = 0;
 }
 
+std::optional<LinkCallback> Inbox::cancel(std::uint64_t slot, std::uint64_t id) {
+  const auto found = slots_.find(slot);
+  if (found == slots_.end()) return std::nullopt;
+  Slot& entry = found->second;
+  for (std::size_t i = 0; i < entry.receives.size(); ++i) {
+    ReceiveOperation& operation = entry.receives[i];
+    if (operation.id != id || operation.cancelled) continue;
+    // A message that came before its receive is still in a buffer of its own.
+    const bool begun =
+        i < entry.arrivals.size() && entry.arrivals[i].started && entry.arrivals[i].buffer.empty();
+    if (begun) return std::nullopt;
+    operation.cancelled = true;
+    return std::exchange(operation.done, nullptr);
+  }
+  return std::nullopt;
+}
+
+bool Inbox::hasUnclaimed(std::uint64_t slot) const {
+  const auto found = slots_.find(slot);
+  return found != slots_.end() && found->second.arrivals.size() > found->second.receives.size();
+}
+
+void Inbox::watch(std::uint64_t slot, std::uint64_t id, LinkCallback arrived) {
+  watches_[slot].emplace_back(id, std::move(arrived));
+}
+
+void Inbox::unwatch(std::uint64_t slot, std::uint64_t id) {
+  const auto found = watches_.find(slot);
+  if (found == watches_.end()) return;
+  std::erase_if(found->second, [id](const auto& watch) { return watch.first == id; });
+  if (found->second.empty()) watches_.erase(found);
+}
+
+void Inbox::fire(std::uint64_t slot) {
+  const auto found = watches_.find(slot);
+  if (found == watches_.end()) return;
+  for (auto& [id, arrived] : found->second) fired_.push_back(std::move(arrived));
+  watches_.erase(found);
+}
+
 bool Inbox::holdsWhole(std::uint64_t slot) const {
   const auto found = slots_.find(slot);
   return found != slots_.end() && found->second.receives.empty() &&
@@ -143,10 +194,18 @@ bool Inbox::holdsWhole(std::uint64_t slot) const {
 std::vector<LinkCallback> Inbox::abandon() {
   std::vector<LinkCallback> left;
   for (auto& [slot, entry] : slots_) {
-    for (ReceiveOperation& operation : entry.receives) left.push_back(std::move(operation.done));
+    for (ReceiveOperation& operation : entry.receives) {
+      if (operation.done) left.push_back(std::move(operation.done));
+    }
     entry.receives.clear();
     std::erase_if(entry.arrivals, [](const Arrival& arrival) { return !arrival.whole; });
   }
+  for (auto& [slot, watches] : watches_) {
+    for (auto& [id, arrived] : watches) left.push_back(std::move(arrived));
+  }
+  watches_.clear();
+  for (LinkCallback& arrived : fired_) left.push_back(std::move(arrived));
+  fired_.clear();
   current_.reset();
   return left;
 }

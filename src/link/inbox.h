@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -23,6 +24,8 @@ struct ReceiveOperation {
   std::uint64_t slot = 0;
   std::span<std::uint8_t> memory;
   LinkCallback done;
+  std::uint64_t id = 0;    // for cancel()
+  bool cancelled = false;  // keeps its place; its message is thrown away
 };
 
 class Inbox {
@@ -40,11 +43,22 @@ class Inbox {
   // That payload is there, and genuine. The callback of its receive if that is complete.
   std::optional<LinkCallback> finish();
 
+  // The callback of a receive into whose memory nothing was or will be written; none if it is
+  // unknown, or has begun.
+  std::optional<LinkCallback> cancel(std::uint64_t slot, std::uint64_t id);
+
+  // A message of this slot, or its offer, is here and belongs to no receive yet.
+  bool hasUnclaimed(std::uint64_t slot) const;
+  // Fired once, when hasUnclaimed() becomes true or everything is abandoned.
+  void watch(std::uint64_t slot, std::uint64_t id, LinkCallback arrived);
+  void unwatch(std::uint64_t slot, std::uint64_t id);
+  std::vector<LinkCallback> takeFired() { return std::exchange(fired_, {}); }
+
   // For a connection that was closed in good order: a message that came before the end is still
   // there for its receive.
   bool holdsWhole(std::uint64_t slot) const;
   std::uint64_t heldBytes() const { return held_; }
-  // Every receive, for being failed.
+  // Every receive and watch, for being failed.
   std::vector<LinkCallback> abandon();
 
  private:
@@ -68,6 +82,7 @@ class Inbox {
   };
 
   Status startMessage(const FrameHeader& header);
+  void fire(std::uint64_t slot);
   LinkCallback complete(std::unordered_map<std::uint64_t, Slot>::iterator entry);
   void returnCredit(std::uint64_t bytes);
 
@@ -78,6 +93,9 @@ class Inbox {
   std::size_t offers_ = 0;
   std::optional<Current> current_;
   std::unordered_map<std::uint64_t, Slot> slots_;
+  std::unordered_map<std::uint64_t, std::vector<std::pair<std::uint64_t, LinkCallback>>> watches_;
+  std::vector<LinkCallback> fired_;
+  std::vector<std::uint8_t> sink_;  // of messages that are thrown away
 };
 
 }  // namespace farandole::link

@@ -72,46 +72,6 @@ Status LinkConnection::attachLocked(link::Established established) {
   return {};
 }
 
-void LinkConnection::send(std::uint64_t slot, std::span<const std::uint8_t> bytes,
-                          LinkCallback done) {
-  std::unique_lock lock(mutex_);
-  link::SendOperation operation{slot, bytes, std::move(done)};
-  Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
-  if (status.ok()) {
-    status = outbox_.send(operation);
-    if (status.ok()) {
-      flushIfSmallLocked();
-    } else if (status.code() == Code::kMismatch) {
-      endLocked(status);
-      status = end_;
-    } else {
-      status = namedLocked(std::move(status));
-    }
-  }
-  if (!status.ok()) finishLocked(std::move(operation.done), std::move(status));
-  release(lock);
-}
-
-void LinkConnection::recv(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done) {
-  std::unique_lock lock(mutex_);
-  link::ReceiveOperation operation{slot, memory, std::move(done)};
-  const bool open = state_ == State::kWaiting || state_ == State::kOpen;
-  // What came before a goodbye is still there.
-  if (!open && !(end_.code() == Code::kShutdown && inbox_.holdsWhole(slot))) {
-    finishLocked(std::move(operation.done), end_);
-    return release(lock);
-  }
-  Result<std::optional<LinkCallback>> posted = inbox_.post(operation);
-  if (!posted.ok()) {
-    if (open) endLocked(posted.status());
-    finishLocked(std::move(operation.done), end_);
-  } else if (posted.value()) {
-    finishLocked(std::move(*posted.value()), {});
-  }
-  if (open) flushIfSmallLocked();
-  release(lock);
-}
-
 Status LinkConnection::control(std::string message) {
   std::unique_lock lock(mutex_);
   Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
@@ -183,6 +143,7 @@ void LinkConnection::finishLocked(LinkCallback callback, Status status) {
 }
 
 void LinkConnection::release(std::unique_lock<std::mutex>& lock) {
+  for (LinkCallback& arrived : inbox_.takeFired()) finishLocked(std::move(arrived), {});
   const Finished finished = std::exchange(finished_, {});
   const bool noted = std::exchange(noted_, false);
   lock.unlock();

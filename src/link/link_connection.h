@@ -76,9 +76,20 @@ class LinkConnection : public LinkHandler,
   void attach(link::Established established);
 
   // The bytes stay the caller's and must not change before the callback.
-  void send(std::uint64_t slot, std::span<const std::uint8_t> bytes, LinkCallback done);
+  // id: for cancel().
+  void send(std::uint64_t slot, std::span<const std::uint8_t> bytes, LinkCallback done,
+            std::uint64_t id = 0);
   // The message must have exactly the size of the memory.
-  void recv(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done);
+  void recv(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done,
+            std::uint64_t id = 0);
+  // True: it had not begun, and its callback was called with kCancelled.
+  bool cancelSend(std::uint64_t slot, std::uint64_t id);
+  bool cancelRecv(std::uint64_t slot, std::uint64_t id);
+  // Receives a message of this slot that is here, or on its way, and belongs to no receive yet. If
+  // there is none: false, and `arrived` is called once there is one or the connection ends.
+  bool recvArrived(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done,
+                   std::uint64_t id, LinkCallback arrived);
+  void unwatch(std::uint64_t slot, std::uint64_t id);
   // Copied. An error if the connection has ended or too much waits for it.
   Status control(std::string message);
 
@@ -99,8 +110,11 @@ class LinkConnection : public LinkHandler,
   Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override;
   Result<bool> frameEnds(const link::FrameHeader& header) override;
 
+  bool cancelled(std::unique_lock<std::mutex>& lock, std::optional<LinkCallback> callback);
+
   // With mutex_ held. What is to be called without it is appended to finished_.
   Status attachLocked(link::Established established);
+  void recvLocked(link::ReceiveOperation operation);
   void flushLocked();
   void flushIfSmallLocked();
   void readLocked();

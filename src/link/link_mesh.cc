@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "link/any_receive.h"
 #include "link/mesh_core.h"
 
 namespace farandole {
@@ -72,20 +73,66 @@ Status LinkMesh::introduce(int peer, std::string_view card) {
   return ::getpid() != owner_ ? forked() : core_->introduce(peer, card);
 }
 
-void LinkMesh::send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
-                    LinkCallback done) {
-  if (::getpid() != owner_) return done(forked());
+LinkHandle LinkMesh::send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                          LinkCallback done) {
+  if (::getpid() != owner_) {
+    done(forked());
+    return {};
+  }
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
-  if (!connection.ok()) return done(connection.status());
-  (*connection)->send(slot, bytes, std::move(done));
+  if (!connection.ok()) {
+    done(connection.status());
+    return {};
+  }
+  const LinkHandle handle{peer, slot, core_->nextId(), true, nullptr};
+  (*connection)->send(slot, bytes, std::move(done), handle.id);
+  return handle;
 }
 
-void LinkMesh::recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
-                    LinkCallback done) {
-  if (::getpid() != owner_) return done(forked());
+LinkHandle LinkMesh::recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
+                          LinkCallback done) {
+  if (::getpid() != owner_) {
+    done(forked());
+    return {};
+  }
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
-  if (!connection.ok()) return done(connection.status());
-  (*connection)->recv(slot, memory, std::move(done));
+  if (!connection.ok()) {
+    done(connection.status());
+    return {};
+  }
+  const LinkHandle handle{peer, slot, core_->nextId(), false, nullptr};
+  (*connection)->recv(slot, memory, std::move(done), handle.id);
+  return handle;
+}
+
+LinkHandle LinkMesh::recvAny(std::span<const int> peers, std::uint64_t slot,
+                             std::span<std::uint8_t> memory, AnyCallback done) {
+  const auto refuse = [&done](const Status& why, int peer) {
+    done(why, peer);
+    return LinkHandle{};
+  };
+  if (::getpid() != owner_) return refuse(forked(), -1);
+  if (peers.empty()) return refuse(Status::invalid("a receive from nobody"), -1);
+  link::AnyReceive::Peers connections;
+  for (const int peer : peers) {
+    Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
+    if (!connection.ok()) return refuse(connection.status(), peer);
+    connections.emplace_back(peer, std::move(connection).value());
+  }
+  LinkHandle handle{-1, slot, core_->nextId(), false, nullptr};
+  handle.any = std::make_shared<link::AnyReceive>(slot, handle.id, memory, std::move(done));
+  handle.any->start(std::move(connections));
+  return handle;
+}
+
+bool LinkMesh::cancel(const LinkHandle& handle) {
+  if (::getpid() != owner_) return false;
+  if (handle.any) return handle.any->cancel();
+  if (handle.id == 0) return false;
+  Result<std::shared_ptr<LinkConnection>> connection = core_->use(handle.peer, handle.slot);
+  if (!connection.ok()) return false;
+  return handle.sends ? (*connection)->cancelSend(handle.slot, handle.id)
+                      : (*connection)->cancelRecv(handle.slot, handle.id);
 }
 
 Status LinkMesh::sendControl(int peer, std::string message) {

@@ -55,8 +55,22 @@ struct LinkMeshOptions {
   std::size_t halfOpen = 64;  // handshakes under way on the port
 };
 
+namespace link {
+class AnyReceive;
+}
+
+// One send or receive, for LinkMesh::cancel().
+struct LinkHandle {
+  int peer = -1;
+  std::uint64_t slot = 0;
+  std::uint64_t id = 0;
+  bool sends = false;
+  std::shared_ptr<link::AnyReceive> any;
+};
+
 class LinkMesh {
  public:
+  using AnyCallback = std::function<void(const Status&, int peer)>;
   using ControlCallback = std::function<void(int peer, std::string_view message)>;
   using EndCallback = std::function<void(int peer, const Status&)>;
 
@@ -71,10 +85,20 @@ class LinkMesh {
   Status introduce(int peer, std::string_view card);
 
   // The bytes must stay and not change until the callback. Messages of one slot arrive in order.
-  void send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes, LinkCallback done);
+  LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                  LinkCallback done);
   // The n-th receive of a slot gets the n-th message of that slot, which must have this very size;
   // another size ends the connection (kMismatch).
-  void recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done);
+  LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done);
+  // The first message of that slot that any of these peers sends and that no other receive gets; it
+  // must have this size. Fails with the first of these peers that has ended, even in good order.
+  LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot, std::span<std::uint8_t> memory,
+                     AnyCallback done);
+  // True: it had not begun, its callback was called with kCancelled (of recvAny: and rank -1), and
+  // its memory is left alone. False: it goes on. A receive keeps its place, and the message that
+  // belongs to it is thrown away; one from recvAny takes none. A send can be cancelled as long as
+  // the other side knows nothing of it and no other send of its slot follows.
+  bool cancel(const LinkHandle& handle);
   // Arrive in order, and overtake messages. At most link::kMaxControl bytes.
   Status sendControl(int peer, std::string message);
 

@@ -8,6 +8,7 @@
 // deadline; so one direction that works is enough.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,8 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   // The connection for a slot, connecting if need be.
   Result<std::shared_ptr<LinkConnection>> use(int peer, std::uint64_t slot);
   void drop(int peer, const Status& why);
+  // Never 0.
+  std::uint64_t nextId() { return lastId_.fetch_add(1, std::memory_order_relaxed) + 1; }
   bool poll() { return loop_->poll(); }
   void rest() { loop_->rest(); }
   std::uint64_t heldBytes();
@@ -76,6 +79,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   std::string card_;
 
   link::Teller teller_;
+  std::atomic<std::uint64_t> lastId_{0};
 
   std::mutex mutex_;
   // Guarded by mutex_.

@@ -39,13 +39,13 @@ Status Outbox::send(SendOperation& operation) {
     found->second.posted.pop_front();
     --announced_;
     if (found->second.posted.empty()) slots_.erase(found);
-    ready_.push_back({false, std::move(operation), 0});
+    ready_.push_back({Kind::kAsked, std::move(operation), 0});
     return {};
   }
   const std::uint64_t cost = bytes + kMessageOverhead;
   if (!othersWait && bytes <= kEagerBytes && credit_ >= cost) {
     credit_ -= cost;
-    ready_.push_back({false, std::move(operation), 0});
+    ready_.push_back({Kind::kUnasked, std::move(operation), 0});
     return {};
   }
   if (offers_ >= kMaxOffers) {
@@ -53,9 +53,37 @@ Status Outbox::send(SendOperation& operation) {
                                " messages wait for their receives");
   }
   ++offers_;
-  ready_.push_back({true, {operation.slot, operation.bytes, nullptr}, 0});
+  ready_.push_back({Kind::kOffer, {operation.slot, operation.bytes, nullptr, operation.id}, 0});
   slots_[operation.slot].waiting.push_back(std::move(operation));
   return {};
+}
+
+std::optional<LinkCallback> Outbox::cancel(std::uint64_t slot, std::uint64_t id) {
+  const auto ofSlot = [slot](const Item& item) { return item.operation.slot == slot; };
+  const auto last = std::find_if(ready_.rbegin(), ready_.rend(), ofSlot);
+  if (last == ready_.rend() || last->operation.id != id || last->offset > 0) return std::nullopt;
+  const auto entry = slots_.find(slot);
+  const bool waits = entry != slots_.end() && !entry->second.waiting.empty();
+  LinkCallback done;
+  if (last->kind == Kind::kOffer) {
+    if (!waits || entry->second.waiting.back().id != id) return std::nullopt;
+    done = std::move(entry->second.waiting.back().done);
+    entry->second.waiting.pop_back();
+    --offers_;
+    if (entry->second.waiting.empty()) slots_.erase(entry);
+  } else {
+    if (waits) return std::nullopt;
+    done = std::move(last->operation.done);
+    const std::uint64_t bytes = last->operation.bytes.size();
+    if (last->kind == Kind::kUnasked) {
+      credit_ += bytes + kMessageOverhead;
+    } else {
+      slots_[slot].posted.push_front(bytes);
+      ++announced_;
+    }
+  }
+  ready_.erase(std::next(last).base());
+  return done;
 }
 
 Status Outbox::control(std::string bytes) {
@@ -98,7 +126,7 @@ Status Outbox::posted(std::uint64_t slot, std::uint64_t total) {
   --offers_;
   if (entry.waiting.empty()) slots_.erase(slot);
   const std::uint64_t bytes = operation.bytes.size();
-  ready_.push_back({false, std::move(operation), 0});
+  ready_.push_back({Kind::kAsked, std::move(operation), 0});
   // Kept in line, so that it is failed together with all the others.
   return bytes == total ? Status() : differentSizes(slot, bytes, total);
 }
@@ -135,10 +163,11 @@ std::optional<OutFrame> Outbox::next() {
 OutFrame Outbox::nextPiece() {
   Item& item = ready_.front();
   const std::span<const std::uint8_t> bytes = item.operation.bytes;
-  OutFrame frame{header(item.offer ? FrameType::kOffer : FrameType::kData), {}, {}, nullptr};
+  OutFrame frame{
+      header(item.kind == Kind::kOffer ? FrameType::kOffer : FrameType::kData), {}, {}, nullptr};
   frame.header.slot = item.operation.slot;
   frame.header.total = bytes.size();
-  if (!item.offer) {
+  if (item.kind != Kind::kOffer) {
     const std::size_t length = std::min<std::size_t>(bytes.size() - item.offset, kMaxChunk);
     frame.header.offset = item.offset;
     frame.header.length = static_cast<std::uint32_t>(length);
@@ -155,7 +184,8 @@ std::size_t Outbox::pendingBytes(std::size_t limit) const {
   std::size_t total = notices_.size() * kFrameHeaderBytes + controlBytes_;
   for (const Item& item : ready_) {
     if (total >= limit) break;
-    total += kFrameHeaderBytes + (item.offer ? 0 : item.operation.bytes.size() - item.offset);
+    total += kFrameHeaderBytes +
+             (item.kind == Kind::kOffer ? 0 : item.operation.bytes.size() - item.offset);
   }
   return total;
 }

@@ -40,6 +40,7 @@ struct SendOperation {
   std::uint64_t slot = 0;
   std::span<const std::uint8_t> bytes;
   LinkCallback done;
+  std::uint64_t id = 0;  // for cancel()
 };
 
 // A frame to be written next. The payload stays where it is until the frame was written.
@@ -59,6 +60,9 @@ class Outbox {
 
   // On an error the operation was not taken and is as it was.
   Status send(SendOperation& operation);
+  // The callback of a send of which the receiver knows nothing; none if it does, if the send is
+  // unknown, or if another one of its slot follows, whose place would change.
+  std::optional<LinkCallback> cancel(std::uint64_t slot, std::uint64_t id);
   Status control(std::string bytes);
   void notice(FrameType type, std::uint64_t slot = 0, std::uint64_t total = 0);
   // The last frame, behind the control messages that wait. Data that waits is not sent: it is to be
@@ -76,8 +80,9 @@ class Outbox {
   std::vector<LinkCallback> abandon();
 
  private:
+  enum class Kind { kOffer, kUnasked, kAsked };
   struct Item {
-    bool offer = false;
+    Kind kind = Kind::kUnasked;
     SendOperation operation;
     std::uint64_t offset = 0;
   };

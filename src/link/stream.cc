@@ -4,6 +4,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "link/socket_bio.h"
 
 namespace farandole::link {
 namespace {
@@ -11,6 +14,12 @@ namespace {
 bool notNow(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 Status closed() { return Status(Code::kShutdown, "it closed the connection"); }
+
+std::size_t totalOf(std::span<const iovec> pieces) {
+  std::size_t total = 0;
+  for (const iovec& piece : pieces) total += piece.iov_len;
+  return total;
+}
 
 msghdr messageOf(std::span<const iovec> pieces) {
   msghdr message{};
@@ -40,14 +49,21 @@ Result<std::size_t> Stream::sslFailed(int result, int error) {
   return Status(Code::kMismatch, "what came over the network is damaged: " + lastSslError());
 }
 
+Stream::Stream(UniqueFd fd, SslPtr ssl, std::uint64_t bytesPerKey)
+    : fd_(std::move(fd)), ssl_(std::move(ssl)), bytesPerKey_(bytesPerKey) {
+  if (ssl_) readAhead(::SSL_get_rbio(ssl_.get()));
+}
+
+Result<std::size_t> Stream::writePlain(std::span<const iovec> pieces) {
+  const msghdr message = messageOf(pieces);
+  const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0) return static_cast<std::size_t>(sent);
+  if (notNow(errno)) return std::size_t{0};
+  return Status::fromErrno("the connection broke", errno);
+}
+
 Result<std::size_t> Stream::write(std::span<const iovec> pieces) {
-  if (!ssl_) {
-    const msghdr message = messageOf(pieces);
-    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return static_cast<std::size_t>(sent);
-    if (notNow(errno)) return std::size_t{0};
-    return Status::fromErrno("the connection broke", errno);
-  }
+  if (!ssl_) return writePlain(pieces);
   std::size_t total = 0;
   for (const iovec& piece : pieces) {
     std::size_t done = 0;
@@ -80,22 +96,30 @@ Result<std::size_t> Stream::write(std::span<const iovec> pieces) {
   return total;
 }
 
-Result<std::size_t> Stream::read(std::span<const iovec> pieces) {
-  if (!ssl_) {
-    msghdr message = messageOf(pieces);
-    const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
-    if (got > 0) return static_cast<std::size_t>(got);
-    if (got == 0) return closed();
-    if (notNow(errno)) return std::size_t{0};
-    return Status::fromErrno("the connection broke", errno);
+Result<std::size_t> Stream::readPlain(std::span<const iovec> pieces) {
+  msghdr message = messageOf(pieces);
+  const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  if (got > 0) {
+    drained_ = static_cast<std::size_t>(got) < totalOf(pieces);
+    return static_cast<std::size_t>(got);
   }
+  if (got == 0) return closed();
+  if (notNow(errno)) return std::size_t{0};
+  return Status::fromErrno("the connection broke", errno);
+}
+
+Result<std::size_t> Stream::read(std::span<const iovec> pieces) {
+  if (!ssl_) return readPlain(pieces);
   std::size_t got = 0;
   ::ERR_clear_error();
   errno = 0;
   const int result =
       ::SSL_read_ex(ssl_.get(), pieces.front().iov_base, pieces.front().iov_len, &got);
   const int error = errno;
-  if (result == 1) return got;
+  if (result == 1) {
+    drained_ = isDrained(::SSL_get_rbio(ssl_.get())) && ::SSL_has_pending(ssl_.get()) == 0;
+    return got;
+  }
   return sslFailed(result, error);
 }
 

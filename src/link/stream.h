@@ -21,8 +21,7 @@ class Stream {
  public:
   Stream() = default;
   // ssl: only with WireSecurity::kEncrypt. bytesPerKey: after so many the TLS key is replaced.
-  Stream(UniqueFd fd, SslPtr ssl, std::uint64_t bytesPerKey = kBytesPerTlsKey)
-      : fd_(std::move(fd)), ssl_(std::move(ssl)), bytesPerKey_(bytesPerKey) {}
+  Stream(UniqueFd fd, SslPtr ssl, std::uint64_t bytesPerKey = kBytesPerTlsKey);
 
   explicit operator bool() const { return static_cast<bool>(fd_); }
   int fd() const { return fd_.get(); }
@@ -32,17 +31,22 @@ class Stream {
   Result<std::size_t> write(std::span<const iovec> pieces);
   // How many bytes came; 0: not now. kShutdown: the other side closed.
   Result<std::size_t> read(std::span<const iovec> pieces);
+  // The last read left nothing behind: another one would find nothing.
+  bool drained() const { return drained_; }
 
   void finishWriting();
   void close();
 
  private:
   Result<std::size_t> sslFailed(int result, int error);
+  Result<std::size_t> writePlain(std::span<const iovec> pieces);
+  Result<std::size_t> readPlain(std::span<const iovec> pieces);
 
   UniqueFd fd_;
   SslPtr ssl_;
   std::uint64_t bytesPerKey_ = kBytesPerTlsKey;
   std::uint64_t sinceKeyUpdate_ = 0;
+  bool drained_ = false;
   bool retry_ = false;  // libssl holds a record that could not be sent yet
 };
 

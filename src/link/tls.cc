@@ -22,8 +22,6 @@ constexpr char kAesFirst[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA25
 constexpr char kChachaFirst[] = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kAes128GcmSha256[2] = {0x13, 0x01};
 constexpr std::string_view kExporterLabel = "EXPORTER-farandole-link-frames";
-// Room for several records per system call.
-constexpr std::size_t kReadAhead = std::size_t{128} << 10;
 
 bool hasAesInstructions() {
 #if defined(__x86_64__)
@@ -64,11 +62,6 @@ Result<std::unique_ptr<TlsContext>> TlsContext::make(LinkKey key, int rank, int 
   ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   ::SSL_CTX_set_psk_use_session_callback(context, &TlsSession::useSession);
   ::SSL_CTX_set_psk_find_session_callback(context, &TlsSession::findSession);
-  if (mode == WireSecurity::kEncrypt) {
-    // Never in the other modes: what follows the handshake there is not for libssl to read.
-    ::SSL_CTX_set_default_read_buffer_len(context, kReadAhead);
-    ::SSL_CTX_set_read_ahead(context, 1);
-  }
   return made;
 }
 
