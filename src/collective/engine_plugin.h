@@ -53,7 +53,8 @@ class Engine {
   virtual Result<std::vector<std::string>> exchange(std::string_view mine, Deadline deadline) = 0;
 
   // Collective over the ranks named, in the order of their member numbers; this process is one of
-  // them. key: 24 bits, the same on all members and unique among living sets.
+  // them. key: 24 bits, the same on all members, unique among living sets, and not used again after
+  // a failure.
   virtual Result<std::unique_ptr<Communicator>> communicator(std::span<const int> ranks,
                                                              std::uint32_t key,
                                                              Deadline deadline) = 0;

@@ -159,6 +159,8 @@ Status MpiEngine::knock(std::span<const int> ranks, std::uint32_t key, Deadline 
     if (status.ok()) status = await(requests[0], deadline, what + std::to_string(from));
     if (status.ok()) status = await(requests[1], deadline, what + std::to_string(to));
     if (!status.ok()) {
+      const MpiProcess::Lock lock;
+      if (requests[0] != MPI_REQUEST_NULL) MPI_Cancel(&requests[0]);
       static_cast<void>(exchange.release());
       return status;
     }

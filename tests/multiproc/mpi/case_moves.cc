@@ -124,7 +124,7 @@ void broadcastOnce(Communicator& all, const std::vector<std::int64_t>& counts, i
 void moves() {
   const auto engine = startEngine(false);
   const auto all = everybody(*engine);
-  for (const std::int64_t base : {0, 1, 1000, 3'000'000}) {
+  for (const std::int64_t base : {0, 1, 1000, 600'000}) {
     const std::vector<std::int64_t> even(static_cast<std::size_t>(all->size()), base);
     for (const auto& counts : {even, uneven(all->size(), base)}) {
       collect(*all, counts, kAnyRank);

@@ -9,7 +9,6 @@ file(GLOB mpi_case_sources CONFIGURE_DEPENDS ${mpi_dir}/case_*.cc)
 add_executable(mpi_rank ${mpi_dir}/rank.cc ${mpi_case_sources})
 target_link_libraries(mpi_rank PRIVATE farandole_collective)
 target_include_directories(mpi_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-farandole_light_test(mpi_rank)
 
 function(farandole_mpi_test abi name)
   add_test(NAME multiproc.mpi.${abi}.${name} COMMAND timeout -k 5 100 ${ARGN})
