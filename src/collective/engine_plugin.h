@@ -30,6 +30,9 @@ struct EngineStart {
   int expectedSize = 0;
   // Two runs agree bit for bit, whatever the outside library would choose.
   bool deterministic = false;
+  // Sets of so many members leave to the library what it can reduce as we do; smaller ones do it
+  // themselves, which is faster there and always deterministic.
+  int nativeFrom = 9;
   // The engine has its own copy of the log's settings.
   LogLevel logLevel = LogLevel::kWarning;
 };

@@ -277,7 +277,7 @@ OperationPtr makeAllreduce(MpiContext& context, std::span<const Piece> pieces,
                            const Reduction& reduction) {
   if (context.size == 1) return std::make_unique<LocalReduction>(context, pieces, reduction);
   const auto native = nativeReduction(reduction);
-  if (native && !context.deterministic) {
+  if (native && nativeSize(context)) {
     return std::make_unique<NativeAllreduce>(context, pieces, reduction, *native);
   }
   std::int64_t total = 0;

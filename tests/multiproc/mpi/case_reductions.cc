@@ -158,8 +158,8 @@ void adasum(Communicator& all, std::int64_t count) {
 
 }  // namespace
 
-void reductions(bool deterministic) {
-  const auto engine = startEngine(deterministic);
+void reductions(bool native) {
+  const auto engine = startEngine(native);
   const auto all = everybody(*engine);
   for (int type = 0; type < kDTypeCount; ++type) {
     const auto dtype = static_cast<DType>(type);
@@ -183,8 +183,8 @@ void reductions(bool deterministic) {
 }
 
 void numbers() {
-  for (const bool deterministic : {false, true}) {
-    const auto engine = startEngine(deterministic);
+  for (const bool native : {false, true}) {
+    const auto engine = startEngine(native);
     const auto all = everybody(*engine);
     for (const std::size_t count : {4, 50'000}) {
       specialValues(*all, count);
