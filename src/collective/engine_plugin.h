@@ -30,6 +30,9 @@ struct EngineStart {
   int expectedSize = 0;
   // Two runs agree bit for bit, whatever the outside library would choose.
   bool deterministic = false;
+  // Sets of so many members leave to the library what it can reduce as we do; smaller ones do it
+  // themselves, which is faster there and always deterministic.
+  int nativeFrom = 9;
   // The engine has its own copy of the log's settings.
   LogLevel logLevel = LogLevel::kWarning;
 };
@@ -53,7 +56,8 @@ class Engine {
   virtual Result<std::vector<std::string>> exchange(std::string_view mine, Deadline deadline) = 0;
 
   // Collective over the ranks named, in the order of their member numbers; this process is one of
-  // them. key: 24 bits, the same on all members and unique among living sets.
+  // them. key: 24 bits, the same on all members, unique among living sets, and not used again after
+  // a failure.
   virtual Result<std::unique_ptr<Communicator>> communicator(std::span<const int> ranks,
                                                              std::uint32_t key,
                                                              Deadline deadline) = 0;

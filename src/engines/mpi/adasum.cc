@@ -37,6 +37,10 @@ class Adasum final : public MpiOperation {
     return result;
   }
 
+  std::size_t underWay() const override {
+    return requests_.empty() ? 0 : batch_ * static_cast<Index>(members());
+  }
+
  private:
   enum class Stage { kBegin, kReceive, kDots, kCombine, kFinish };
   using Index = std::size_t;
@@ -73,6 +77,7 @@ class Adasum final : public MpiOperation {
       to += bytes(pieces_[i].count);
     }
     work_ += batch_;
+    if (batch_ >= kAnnouncedFrom && !check(announce())) return Advance::kSomething;
     for (int i = 1; i < members(); ++i) {
       const int source = (me() - i + members()) % members();
       if (!check(postReceive(requests_, version(source), batch_, source, kTagCollective, comm()))) {

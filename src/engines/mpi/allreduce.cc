@@ -216,7 +216,9 @@ class LocalReduction final : public ChunkedOperation {
         [&](std::size_t piece, std::int64_t offset, std::int64_t count, std::int64_t) {
           const void* const from = segments().in(piece, offset);
           void* const to = segments().out(piece, offset);
-          if (from == to && reduction_.scale.identity()) return;
+          // Truths become 0 or 1.
+          const bool changes = !reduction_.scale.identity() || reduction_.dtype == DType::kBool;
+          if (from == to && !changes) return;
           reduce(std::span(&to, 1), std::span(&from, 1), count, reduction_.dtype, reduction_.op,
                  reduction_.scale, Store::kCached);
         });
@@ -277,7 +279,7 @@ OperationPtr makeAllreduce(MpiContext& context, std::span<const Piece> pieces,
                            const Reduction& reduction) {
   if (context.size == 1) return std::make_unique<LocalReduction>(context, pieces, reduction);
   const auto native = nativeReduction(reduction);
-  if (native && !context.deterministic) {
+  if (native && nativeSize(context)) {
     return std::make_unique<NativeAllreduce>(context, pieces, reduction, *native);
   }
   std::int64_t total = 0;

@@ -1,6 +1,7 @@
 // Allreduce in three ways:
 //
-//   native    MPI_Iallreduce, for what MPI computes as we do. All ranks get the same bits from the
+//   native    MPI_Iallreduce, for what MPI computes as we do, in large sets. All ranks get the same
+//   bits from the
 //             implementations we know (MPI only recommends it); two runs may differ.
 //   gathered  everybody gets everything and reduces it in rank order: for small arrays.
 //   exchange  member i gets everybody's part i, reduces it in rank order, and hands it to all: as

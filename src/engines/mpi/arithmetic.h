@@ -18,6 +18,11 @@ struct NativeReduction {
 // (accumulated in 64 bits), bool, and the minimum and maximum of floats (NaN).
 std::optional<NativeReduction> nativeReduction(const Reduction& reduction);
 
+// Whether a set of this size leaves them to MPI.
+inline bool nativeSize(const MpiContext& context) {
+  return context.size > 1 && context.nativeFrom > 0 && context.size >= context.nativeFrom;
+}
+
 // to = from * scale; nothing if that changes nothing.
 void scaledCopy(void* to, const void* from, std::int64_t count, const Reduction& reduction,
                 const Scale& scale);

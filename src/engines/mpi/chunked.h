@@ -20,6 +20,7 @@ class ChunkedOperation : public Pipeline {
         chunks_(cut(pieces, elementBytes)) {}
 
   std::size_t steps() const final { return chunks_.size(); }
+  std::size_t allBytes() const final { return segments_.bytes(); }
   const Chunk& chunk(const Step& step) const { return chunks_[step.index]; }
   const Segments& segments() const { return segments_; }
   std::size_t bytes(std::int64_t count) const {

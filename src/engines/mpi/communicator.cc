@@ -16,9 +16,9 @@ namespace {
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, bool deterministic) : messages_(context_) {
+  MpiCommunicator(MPI_Comm comm, int nativeFrom) : messages_(context_) {
     context_.comm = comm;
-    context_.deterministic = deterministic;
+    context_.nativeFrom = nativeFrom;
     context_.pointToPoint = &messages_;
     MPI_Comm_rank(comm, &context_.rank);
     MPI_Comm_size(comm, &context_.size);
@@ -95,8 +95,8 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> makeMpiCommunicator(MPI_Comm comm, bool deterministic) {
-  return std::make_unique<MpiCommunicator>(comm, deterministic);
+std::unique_ptr<Communicator> makeMpiCommunicator(MPI_Comm comm, int nativeFrom) {
+  return std::make_unique<MpiCommunicator>(comm, nativeFrom);
 }
 
 }  // namespace farandole::mpi

@@ -8,7 +8,8 @@
 
 namespace farandole::mpi {
 
-// Takes the MPI communicator over: it is freed with the result.
-std::unique_ptr<Communicator> makeMpiCommunicator(MPI_Comm comm, bool deterministic);
+// Takes the MPI communicator over: it is freed with the result. nativeFrom: see
+// MpiContext.
+std::unique_ptr<Communicator> makeMpiCommunicator(MPI_Comm comm, int nativeFrom);
 
 }  // namespace farandole::mpi

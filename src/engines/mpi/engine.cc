@@ -21,8 +21,8 @@ constexpr std::size_t kLongestText = std::size_t{16} << 20;
 
 class MpiEngine final : public Engine {
  public:
-  MpiEngine(MpiProcess& process, MPI_Comm comm, bool deterministic)
-      : process_(process), comm_(comm), deterministic_(deterministic) {
+  MpiEngine(MpiProcess& process, MPI_Comm comm, int nativeFrom)
+      : process_(process), comm_(comm), nativeFrom_(nativeFrom) {
     notice_ = process.concern();
     if (!notice_.empty()) notice_ += "; ";
     notice_ += "what ranks on different machines send each other through MPI is not encrypted";
@@ -56,7 +56,7 @@ class MpiEngine final : public Engine {
 
   MpiProcess& process_;
   MPI_Comm comm_;
-  const bool deterministic_;
+  const int nativeFrom_;
   std::string notice_;
 };
 
@@ -159,6 +159,8 @@ Status MpiEngine::knock(std::span<const int> ranks, std::uint32_t key, Deadline 
     if (status.ok()) status = await(requests[0], deadline, what + std::to_string(from));
     if (status.ok()) status = await(requests[1], deadline, what + std::to_string(to));
     if (!status.ok()) {
+      const MpiProcess::Lock lock;
+      if (requests[0] != MPI_REQUEST_NULL) MPI_Cancel(&requests[0]);
       static_cast<void>(exchange.release());
       return status;
     }
@@ -201,7 +203,7 @@ Result<std::unique_ptr<Communicator>> MpiEngine::communicator(std::span<const in
   FARANDOLE_RETURN_IF_ERROR(knock(ranks, key, deadline));
   Result<MPI_Comm> comm = createGroup(ranks, key);
   if (!comm.ok()) return comm.status();
-  return makeMpiCommunicator(*comm, deterministic_);
+  return makeMpiCommunicator(*comm, nativeFrom_);
 }
 
 Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
@@ -220,7 +222,8 @@ Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
       duplicate(mpi.base(), options.deadline,
                 "starting the mpi engine on rank " + std::to_string(mpi.rank()));
   if (!comm.ok()) return comm.status();
-  return std::unique_ptr<Engine>(std::make_unique<MpiEngine>(mpi, *comm, options.deterministic));
+  return std::unique_ptr<Engine>(
+      std::make_unique<MpiEngine>(mpi, *comm, options.deterministic ? 0 : options.nativeFrom));
 }
 
 }  // namespace

@@ -44,10 +44,19 @@ class Move : public MpiOperation {
   };
   virtual Own own() = 0;
 
+  // Members know the same total, except of alltoall.
+  virtual bool announces() const {
+    return members() > 1 && static_cast<std::size_t>(starts_.back()) >= kAnnouncedFrom;
+  }
+  std::size_t underWay() const override {
+    return requests_.empty() ? 0 : static_cast<std::size_t>(starts_.back());
+  }
+
   Advance advance() final {
     bool something = false;
     if (!posted_) {
       posted_ = something = true;
+      if (announces() && !check(announce())) return Advance::kSomething;
       if (!check(post())) return Advance::kSomething;
     }
     const Own self = own();
@@ -229,6 +238,7 @@ class Alltoall final : public Move {
       : Move(shared, "alltoall", std::move(moved)), places_(startsOf(arguments().received)) {}
 
  protected:
+  bool announces() const override { return members() > 1; }
   Own own() override {
     const std::size_t bytes =
         std::min(part(me()), static_cast<std::size_t>(arguments().received[index(me())]));

@@ -87,6 +87,12 @@ void MpiOperation::abandon(Requests& requests, Scratch scratch) {
   static_cast<void>(new Scratch(std::move(scratch)));
 }
 
+MpiOperation::~MpiOperation() { abandon(announcement_, {}); }
+
+Status MpiOperation::announce() {
+  return mpiStatus(MPI_Ibarrier(comm(), announcement_.add()), "MPI_Ibarrier");
+}
+
 Progress MpiOperation::progress() {
   if (done_) return Progress::kDone;
   if (status_.ok() && !context_.failure.ok()) status_ = context_.failure;
@@ -98,17 +104,26 @@ Progress MpiOperation::progress() {
   const MpiProcess::Lock lock;
   // MPI's own arithmetic, too, must not depend on the mode of the thread that drives.
   const FpModeGuard guard;
-  const bool pumped = context_.pointToPoint->pump();
-  const Advance result = status_.ok() && context_.failure.ok() ? advance() : Advance::kNothing;
-  moved_ = pumped || result != Advance::kNothing;
+  moved_ = context_.pointToPoint->pump();
+  if (!announcement_.empty()) {
+    const Result<bool> tested = announcement_.test(name_);
+    moved_ |= check(tested.status()) && tested.value();
+  }
+  if (status_.ok() && context_.failure.ok() && !finished_) {
+    const Advance result = advance();
+    moved_ |= result != Advance::kNothing;
+    finished_ = result == Advance::kDone;
+  }
   if (moved_) context_.lastMoved = Clock::now();
   if (status_.ok() && !context_.failure.ok()) status_ = context_.failure;
   if (!status_.ok()) return Progress::kFailed;
-  done_ = result == Advance::kDone;
+  done_ = finished_ && announcement_.empty();
   return done_ ? Progress::kDone : Progress::kPending;
 }
 
-Duration MpiOperation::nap() const { return napAfter(Clock::now() - context_.lastMoved); }
+Duration MpiOperation::nap() const {
+  return napAfter(Clock::now() - context_.lastMoved, underWay());
+}
 
 OperationPtr makeDone() { return std::make_unique<Ended>(Status()); }
 OperationPtr makeFailed(Status status) { return std::make_unique<Ended>(std::move(status)); }

@@ -57,8 +57,8 @@ struct MpiContext {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  bool deterministic = false;
-  Status failure;  // once something failed for good
+  int nativeFrom = 0;  // members from which on MPI reduces what it can; 0: never
+  Status failure;      // once something failed for good
   // Given up while MPI still reads or writes it: kept for ever.
   bool abandoned = false;
   TimePoint lastMoved = Clock::now();
@@ -73,6 +73,7 @@ class MpiOperation : public Operation {
   MpiOperation(MpiContext& context, std::string_view name) : context_(context), name_(name) {}
   MpiOperation(const MpiOperation&) = delete;
   MpiOperation& operator=(const MpiOperation&) = delete;
+  ~MpiOperation() override;
 
   Progress progress() final;
   bool moved() const final { return moved_; }
@@ -82,6 +83,15 @@ class MpiOperation : public Operation {
  protected:
   // Sets status with fail or failForGood if it cannot go on.
   virtual Advance advance() = 0;
+  // Bytes that MPI has been given and not completed.
+  virtual std::size_t underWay() const { return 0; }
+
+  // Tells the others that this member has come, beside what it posts next: when all have, that is a
+  // movement, so that nobody sleeps through the transfer because it had to wait for its beginning.
+  // All members call it or none does.
+  Status announce();
+  // For which that is worth it.
+  static constexpr std::size_t kAnnouncedFrom = std::size_t{128} << 10;
 
   // Ends this operation; the communicator stays usable.
   void fail(Status status) { status_ = std::move(status); }
@@ -103,8 +113,10 @@ class MpiOperation : public Operation {
  private:
   MpiContext& context_;
   const std::string_view name_;
+  bool finished_ = false;  // but for the announcement
   bool done_ = false;
   bool moved_ = false;
+  Requests announcement_;
   Status status_;
 };
 

@@ -23,7 +23,14 @@ bool Pipeline::takeScratch(Step& step, std::size_t bytes) {
   return true;
 }
 
+std::size_t Pipeline::underWay() const {
+  return active_.empty() ? 0 : allBytes() / steps() * active_.size();
+}
+
 Advance Pipeline::advance() {
+  if (begun_ == 0 && members() > 1 && allBytes() >= kAnnouncedFrom && !check(announce())) {
+    return Advance::kSomething;
+  }
   Advance result = Advance::kNothing;
   std::size_t moved = 0;
   for (;;) {

@@ -26,6 +26,8 @@ class Pipeline : public MpiOperation {
     Scratch scratch;
   };
   virtual std::size_t steps() const = 0;
+  // Of all steps; the same on all members.
+  virtual std::size_t allBytes() const = 0;
   // Prepares and posts the first phase. Returns the bytes it moved here.
   virtual std::size_t begin(Step& step) = 0;
   // The requests of step.phase have ended. Posts the next phase and returns false, or finishes the
@@ -39,6 +41,7 @@ class Pipeline : public MpiOperation {
 
  private:
   Advance advance() final;
+  std::size_t underWay() const final;
   bool ok() const { return status().ok(); }
 
   std::deque<Step> active_;

@@ -57,9 +57,18 @@ MpiProcess::Lock::Lock() {
   if (serialised.load(std::memory_order_relaxed)) lock_ = std::unique_lock(serialMutex());
 }
 
-Duration napAfter(Duration waited) {
-  if (waited < microseconds(100)) return Duration::zero();
-  return std::min<Duration>(waited / 8, std::chrono::milliseconds(1));
+Duration napAfter(Duration waited, std::size_t bytes) {
+  constexpr Duration kLongest = std::chrono::milliseconds(1);
+  if (bytes == 0) {
+    if (waited < microseconds(100)) return Duration::zero();
+    return std::min<Duration>(waited / 8, kLongest);
+  }
+  // What they take at 1 GB/s, and at 100 MB/s.
+  const std::chrono::nanoseconds fast(bytes);
+  const std::chrono::nanoseconds slow(10 * bytes);
+  if (waited < std::max<Duration>(fast, microseconds(100))) return Duration::zero();
+  const Duration over = std::max<Duration>(waited - slow, Duration::zero());
+  return std::min<Duration>(microseconds(20) + over / 8, kLongest);
 }
 
 Status await(MPI_Request& request, Deadline deadline, std::string_view what) {

@@ -59,7 +59,8 @@ Status await(MPI_Request& request, Deadline deadline, std::string_view what);
 // A duplicate whose errors are returned, not fatal. Collective over the communicator.
 Result<MPI_Comm> duplicate(MPI_Comm comm, Deadline deadline, std::string_view what);
 
-// How long to sleep between two looks after so long a wait.
-Duration napAfter(Duration waited);
+// How long to sleep between two looks when nothing has moved for so long. MPI moves data only while
+// it is called, so while that many bytes are under way the looks are more frequent.
+Duration napAfter(Duration waited, std::size_t bytes = 0);
 
 }  // namespace farandole::mpi

@@ -35,6 +35,7 @@ class ReduceScatter final : public Pipeline {
 
  protected:
   std::size_t steps() const override { return rounds_; }
+  std::size_t allBytes() const override { return bytes(starts_.back()); }
 
   std::size_t begin(Step& step) override {
     if (aside_ && result_.data() == nullptr && !takeResult()) return 0;
@@ -178,8 +179,7 @@ OperationPtr makeReduceScatter(MpiContext& context, const void* in, void* out,
 
 OperationPtr makeReduce(MpiContext& context, const void* in, void* out, std::int64_t count,
                         const Reduction& reduction, int root) {
-  if (const auto native = nativeReduction(reduction);
-      native && !context.deterministic && context.size > 1) {
+  if (const auto native = nativeReduction(reduction); native && nativeSize(context)) {
     return std::make_unique<NativeReduce>(context, Piece{in, out, count}, reduction, *native, root);
   }
   std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 0);

@@ -26,7 +26,7 @@ double processorSeconds() {
 
 // {0,1}, {1,2}, {2,0} …: every rank is in two, and all work at once; and the members' order counts.
 void sets() {
-  const auto engine = startEngine(false);
+  const auto engine = startEngine();
   const int size = engine->size();
   const int me = engine->rank();
   const auto all = everybody(*engine);
@@ -71,7 +71,7 @@ void life() {
   // Nobody else comes: the call ends, and says for whom it waited.
   std::string library;
   for (int round = 0; round < 5; ++round) {
-    const auto engine = startEngine(false);
+    const auto engine = startEngine();
     library = engine->library();
     const std::string mine(static_cast<std::size_t>(engine->rank()) * 1000, 'x');
     auto texts = engine->exchange(mine + std::to_string(engine->rank()), soon());
@@ -85,7 +85,7 @@ void life() {
     const auto all = everybody(*engine, static_cast<std::uint32_t>(round));
     run(all->barrier(), "barrier");
   }
-  const auto engine = startEngine(false);
+  const auto engine = startEngine();
   if (engine->size() > 1 && engine->rank() == 0) {
     const int pair[] = {0, 1};
     const auto alone =
@@ -100,7 +100,7 @@ void life() {
 
 // A rank that waits a second for another uses little of its processor.
 void waiting() {
-  const auto engine = startEngine(false);
+  const auto engine = startEngine();
   const auto all = everybody(*engine);
   run(all->barrier(), "barrier");
   if (all->rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -118,7 +118,7 @@ void givenUp(Communicator& all) {
 }  // namespace
 
 void messages() {
-  const auto engine = startEngine(false);
+  const auto engine = startEngine();
   const auto all = everybody(*engine);
   for (const std::size_t bytes : {0, 1, 2048, 2049, 300'000, 3'000'000}) crowd(*all, bytes);
   order(*all);

@@ -122,9 +122,9 @@ void broadcastOnce(Communicator& all, const std::vector<std::int64_t>& counts, i
 }  // namespace
 
 void moves() {
-  const auto engine = startEngine(false);
+  const auto engine = startEngine();
   const auto all = everybody(*engine);
-  for (const std::int64_t base : {0, 1, 1000, 3'000'000}) {
+  for (const std::int64_t base : {0, 1, 1000, 600'000}) {
     const std::vector<std::int64_t> even(static_cast<std::size_t>(all->size()), base);
     for (const auto& counts : {even, uneven(all->size(), base)}) {
       collect(*all, counts, kAnyRank);
@@ -147,7 +147,7 @@ void moves() {
 
 // More than 2^31 bytes, and more than 2^31 elements. 2 ranks: 13 GiB of memory.
 void large() {
-  const auto engine = startEngine(false);
+  const auto engine = startEngine();
   const auto all = everybody(*engine);
   const std::int64_t half = (std::int64_t{1} << 30) + 5;
   const std::int64_t count = 2 * half;

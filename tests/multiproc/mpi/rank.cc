@@ -29,10 +29,10 @@ void must(const Status& status, const std::string& what) {
   if (!status.ok()) fail(what + ": " + status.message());
 }
 
-std::unique_ptr<Engine> startEngine(bool deterministic) {
+std::unique_ptr<Engine> startEngine(bool native) {
   EngineStart start;
   start.deadline = Deadline::after(std::chrono::seconds(60));
-  start.deterministic = deterministic;
+  start.nativeFrom = native ? 2 : 0;
   Result<std::unique_ptr<Engine>> engine = startMpiEngine("", start);
   must(engine.status(), "start");
   myRank = engine.value()->rank();
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
   const std::string which = argc > 1 ? argv[1] : "";
   if (which == "reductions") {
     reductions(false);
-  } else if (which == "deterministic") {
+  } else if (which == "native") {
     reductions(true);
   } else if (which == "moves") {
     moves();

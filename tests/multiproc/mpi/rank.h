@@ -14,7 +14,7 @@ namespace farandole::test {
 [[noreturn]] void fail(const std::string& text);
 void must(const Status& status, const std::string& what);
 
-std::unique_ptr<Engine> startEngine(bool deterministic);
+std::unique_ptr<Engine> startEngine(bool native = false);
 std::unique_ptr<Communicator> everybody(Engine& engine, std::uint32_t key = 1);
 
 // Drives as the runtime does: sleeps as long as the operation allows. Fails after two minutes.
@@ -46,7 +46,7 @@ void expectSame(Communicator& all, const std::byte* data, std::size_t bytes,
 std::vector<int> firstRanks(int count);
 
 // The cases; each named like its function.
-void reductions(bool deterministic);
+void reductions(bool native);
 void moves();
 void numbers();
 void messages();
