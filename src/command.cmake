@@ -10,6 +10,10 @@ if(TARGET farandole_launch)
     target_link_libraries(farandole_command PRIVATE farandole_bench)
     target_compile_definitions(farandole_command PRIVATE FARANDOLE_WITH_BENCH)
   endif()
+  set_target_properties(farandole_command PROPERTIES BUILD_RPATH "$ORIGIN/../lib")
+  if(TARGET farandole)
+    add_dependencies(farandole_command farandole)
+  endif()
   install(TARGETS farandole_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
   # The names of the commands it replaces. Those that other packages install under the same name stand

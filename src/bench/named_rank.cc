@@ -1,6 +1,5 @@
 #include "bench/named_rank.h"
 
-#include <farandole.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "bench/buffers.h"
+#include "bench/core_library.h"
 #include "bench/layout.h"
 #include "bench/model_shapes.h"
 #include "bench/pattern.h"
@@ -19,10 +19,12 @@ namespace {
 
 constexpr std::int64_t kWaitMilliseconds = 60'000;
 
+CoreLibrary core;  // loaded first of all; one thread
+
 Status lastError(std::string_view what) {
   farandole_error error{};
   error.struct_size = sizeof error;
-  farandole_last_error(&error);
+  core.lastError(&error);
   return Status::unavailable(
       fmt::format("{}: {}", what, error.message == nullptr ? "?" : error.message));
 }
@@ -56,15 +58,15 @@ farandole_request requestOf(const Job& job, const char* name, const void* in, vo
 }
 
 Status finish(farandole_handle handle) {
-  const farandole_code code = farandole_wait(handle, kWaitMilliseconds);
+  const farandole_code code = core.wait(handle, kWaitMilliseconds);
   Status status = code == FARANDOLE_OK ? Status() : lastError("wait");
-  farandole_release(handle);
+  core.release(handle);
   return status;
 }
 
 Status call(const farandole_request& request) {
   farandole_handle handle = 0;
-  if (farandole_submit(&request, 1, &handle) != FARANDOLE_OK) return lastError("submit");
+  if (core.submit(&request, 1, &handle) != FARANDOLE_OK) return lastError("submit");
   return finish(handle);
 }
 
@@ -77,7 +79,7 @@ Status barrier() {
 
 class NamedRank {
  public:
-  NamedRank() : buffers_({allocate, [](void* memory) { farandole_free(memory); }}) {}
+  NamedRank() : buffers_({allocate, [](void* memory) { core.free(memory); }}) {}
 
   Result<double> run(const Job& job) {
     switch (job.work) {
@@ -91,7 +93,7 @@ class NamedRank {
  private:
   static Result<void*> allocate(std::size_t bytes) {
     void* memory = nullptr;
-    if (farandole_allocate(bytes, &memory) != FARANDOLE_OK) return lastError("allocate");
+    if (core.allocate(bytes, &memory) != FARANDOLE_OK) return lastError("allocate");
     return memory;
   }
 
@@ -156,7 +158,7 @@ class NamedRank {
   static Status submitAllThenWait(const std::vector<farandole_request>& requests) {
     std::vector<farandole_handle> handles(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (farandole_submit(&requests[i], 1, &handles[i]) != FARANDOLE_OK) {
+      if (core.submit(&requests[i], 1, &handles[i]) != FARANDOLE_OK) {
         return lastError("submit");
       }
     }
@@ -168,21 +170,27 @@ class NamedRank {
     return first;
   }
 
-  int rank_ = farandole_rank();
-  int size_ = farandole_size();
+  int rank_ = core.rank();
+  int size_ = core.size();
   Buffers buffers_;
 };
 
 }  // namespace
 
 int namedRankMain() {
-  if (farandole_init(nullptr) != FARANDOLE_OK) {
+  auto loaded = CoreLibrary::load();
+  if (!loaded.ok()) {
+    std::fprintf(stderr, "%s\n", loaded.status().message().c_str());
+    return 1;
+  }
+  core = *loaded;
+  if (core.init(nullptr) != FARANDOLE_OK) {
     std::fprintf(stderr, "%s\n", lastError("init").message().c_str());
     return 1;
   }
   Status status;
   {
-    auto wire = RankWire::connect(farandole_rank(), farandole_size());
+    auto wire = RankWire::connect(core.rank(), core.size());
     if (!wire.ok()) {
       std::fprintf(stderr, "%s\n", wire.status().message().c_str());
       return 2;
@@ -190,7 +198,7 @@ int namedRankMain() {
     NamedRank rank;
     status = (*wire)->serve([&rank](const Job& job) { return rank.run(job); });
   }
-  farandole_shutdown();
+  core.shutdown();
   return status.ok() ? 0 : 1;
 }
 

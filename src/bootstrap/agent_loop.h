@@ -3,6 +3,7 @@
 // agent_loop.cc only.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -58,6 +59,7 @@ class AgentServer::Loop {
   void send(int rank, std::string frame);
   void flushAll();
   void wakeUp();
+  bool nobodyCame() const;
 
   // Constant after construction.
   const int size_;
@@ -71,6 +73,8 @@ class AgentServer::Loop {
   // Of the loop's thread alone.
   Rendezvous rendezvous_;
   std::map<int, Connection> connections_;  // by rank
+
+  std::atomic<bool> visited_{false};  // somebody has been at the door, or has sent word
 
   std::mutex mutex_;
   // Guarded by mutex_.

@@ -1,5 +1,7 @@
 #include "bootstrap/wire.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "bootstrap/wire_codec.h"
@@ -27,15 +29,20 @@ bool isCode(std::int32_t code) {
 
 }  // namespace
 
-std::string encodeFrame(std::uint16_t type, std::uint64_t id, std::string_view body) {
+std::string encodeHeader(std::uint16_t type, std::uint64_t id, std::size_t bodyBytes) {
   std::string out;
-  out.reserve(kHeaderBytes + body.size());
   appendInteger(out, kFrameMagic);
   appendInteger(out, kFrameVersion);
   appendInteger(out, type);
-  appendInteger(out, static_cast<std::uint32_t>(body.size()));
+  appendInteger(out, static_cast<std::uint32_t>(bodyBytes));
   appendInteger(out, std::uint32_t{0});
   appendInteger(out, id);
+  return out;
+}
+
+std::string encodeFrame(std::uint16_t type, std::uint64_t id, std::string_view body) {
+  std::string out = encodeHeader(type, id, body.size());
+  out.reserve(kHeaderBytes + body.size());
   out.append(body);
   return out;
 }
@@ -202,19 +209,31 @@ Result<Arrived> decodeArrived(std::string_view body) {
 }
 
 void FrameDecoder::feed(std::string_view bytes) {
-  if (!broken_.ok()) return;
-  // Moving what is left to the front only when most of the buffer is used up keeps feeding linear.
-  if (taken_ > buffer_.size() / 2) {
-    buffer_.erase(0, taken_);
-    taken_ = 0;
-  }
-  buffer_.append(bytes);
+  if (bytes.empty()) return;
+  std::memcpy(space(bytes.size()).data(), bytes.data(), bytes.size());
+  fed(bytes.size());
 }
 
-Result<std::optional<Frame>> FrameDecoder::next() {
+std::span<char> FrameDecoder::space(std::size_t least) {
+  if (taken_ == end_) taken_ = end_ = 0;
+  // Moving what is left to the front only when most of the buffer is used up keeps feeding linear.
+  if (buffer_.size() - end_ < least && taken_ > end_ / 2) {
+    std::memmove(buffer_.data(), buffer_.data() + taken_, end_ - taken_);
+    end_ -= std::exchange(taken_, 0);
+  }
+  if (buffer_.size() - end_ < least) buffer_.resize(std::max(end_ + least, 2 * buffer_.size()));
+  return {buffer_.data() + end_, buffer_.size() - end_};
+}
+
+void FrameDecoder::fed(std::size_t used) {
+  // A stream that has lost its place is not kept.
+  if (broken_.ok()) end_ += used;
+}
+
+Result<std::optional<FrameView>> FrameDecoder::nextView() {
   if (!broken_.ok()) return broken_;
-  const std::string_view rest = std::string_view(buffer_).substr(taken_);
-  if (rest.size() < kHeaderBytes) return std::optional<Frame>();
+  const std::string_view rest(buffer_.data() + taken_, end_ - taken_);
+  if (rest.size() < kHeaderBytes) return std::optional<FrameView>();
   Reader header(rest.substr(0, kHeaderBytes));
   const auto magic = header.integer<std::uint32_t>();
   const auto version = header.integer<std::uint16_t>();
@@ -235,16 +254,20 @@ Result<std::optional<Frame>> FrameDecoder::next() {
   }
   if (!broken_.ok()) {
     buffer_ = {};
-    taken_ = 0;
+    taken_ = end_ = 0;
     return broken_;
   }
-  if (rest.size() - kHeaderBytes < length) return std::optional<Frame>();
-  Frame out;
-  out.type = static_cast<FrameType>(type);
-  out.id = id;
-  out.body = std::string(rest.substr(kHeaderBytes, length));
+  if (rest.size() - kHeaderBytes < length) return std::optional<FrameView>();
   taken_ += kHeaderBytes + length;
-  return std::optional<Frame>(std::move(out));
+  return std::optional(FrameView{type, id, rest.substr(kHeaderBytes, length)});
+}
+
+Result<std::optional<Frame>> FrameDecoder::next() {
+  Result<std::optional<FrameView>> view = nextView();
+  if (!view.ok()) return view.status();
+  if (!*view) return std::optional<Frame>();
+  return std::optional(
+      Frame{static_cast<FrameType>((*view)->type), (*view)->id, std::string((*view)->body)});
 }
 
 }  // namespace farandole::wire

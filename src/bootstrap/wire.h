@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
@@ -81,11 +82,19 @@ struct Frame {
   std::uint64_t id = 0;
   std::string body;
 };
+// The same, with a body that still lies in the decoder.
+struct FrameView {
+  std::uint16_t type = 0;
+  std::uint64_t id = 0;
+  std::string_view body;
+};
 
 // The largest body a frame of this type may have; nothing for a type that does not exist.
 std::optional<std::size_t> maxBody(std::uint16_t type);
 using MaxBody = std::optional<std::size_t> (*)(std::uint16_t type);
 
+// The header of a frame whose body stands elsewhere.
+std::string encodeHeader(std::uint16_t type, std::uint64_t id, std::size_t bodyBytes);
 // Any type's frame; for other protocols in the same clothes too.
 std::string encodeFrame(std::uint16_t type, std::uint64_t id, std::string_view body);
 inline std::string encodeFrame(const Frame& frame) {
@@ -123,12 +132,19 @@ class FrameDecoder {
   void feed(std::string_view bytes);
   // The next whole frame, nothing if more bytes are needed, or why the stream is no longer usable.
   Result<std::optional<Frame>> next();
-  std::size_t buffered() const { return buffer_.size() - taken_; }
+  std::size_t buffered() const { return end_ - taken_; }
+
+  // Without copies: bytes are read straight into the room behind what is there (at least so much),
+  // of which `used` bytes are then fed; a view is valid until the next call of space() or feed().
+  std::span<char> space(std::size_t least);
+  void fed(std::size_t used);
+  Result<std::optional<FrameView>> nextView();
 
  private:
   MaxBody maxBody_;
-  std::string buffer_;
-  std::size_t taken_ = 0;  // bytes at the front of buffer_ that are used up
+  std::vector<char> buffer_;  // what has been fed and not taken: from taken_ to end_
+  std::size_t taken_ = 0;
+  std::size_t end_ = 0;
   Status broken_;
 };
 

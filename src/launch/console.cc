@@ -75,6 +75,11 @@ bool Console::congested() const {
 
 bool Console::idle() const { return out_->idle() && (!err_ || err_->idle()); }
 
+void Console::tellWhenIdle() {
+  out_->tellWhenIdle();
+  if (err_) err_->tellWhenIdle();
+}
+
 bool wantsColour(Stream stream) {
   const char* refused = std::getenv("NO_COLOR");
   if (refused != nullptr && *refused != '\0') return false;

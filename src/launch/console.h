@@ -25,12 +25,17 @@ class Console {
   // A line that stays below everything else, on a terminal; "": none. Nothing happens elsewhere.
   void setStatus(const std::string& text);
 
-  // Readable when congested(), idle() or error() may have changed; acknowledge() resets it.
+  // An empty text with room for many lines, if there is one to be used again.
+  std::string spare(Stream stream) { return writer(stream).spare(); }
+
+  // Readable when congested() or error() may have changed, and idle() if tellWhenIdle() was called;
+  // acknowledge() resets it.
   int eventFd() const { return event_.get(); }
   void acknowledge();
   // So much is waiting for our reader that the ranks should be made to wait too.
   bool congested() const;
   bool idle() const;
+  void tellWhenIdle();
   // The errno that ended a stream (EPIPE: its reader has gone), or 0.
   int error(Stream stream) const { return writer(stream).error(stream); }
 

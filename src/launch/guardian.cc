@@ -69,6 +69,15 @@ void detach(int pipe) {
   ::_exit(0);
 }
 
+// Runs in the vfork child, on the parent's memory, which it must not change.
+[[noreturn]] void becomeBetween(int readEnd, int writeEnd, const std::string& job) {
+  ::close(writeEnd);
+  ::setsid();
+  const pid_t guardian = ::fork();
+  if (guardian == 0) guard(readEnd, job);
+  ::_exit(guardian < 0 ? errno : 0);
+}
+
 }  // namespace
 
 Result<Guardian> Guardian::start(const std::string& job) {
@@ -79,15 +88,10 @@ Result<Guardian> Guardian::start(const std::string& job) {
   // When a job is started again we adopt orphans already: the guardian must not become our child,
   // or it would be ended as something that the ranks left behind. See Leftovers::adoptOrphans.
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
-  const pid_t between = ::fork();
+  // vfork: our page tables are copied once, for the guardian itself.
+  const pid_t between = ::vfork();
+  if (between == 0) becomeBetween(ends[0], ends[1], job);
   if (between < 0) return Status::fromErrno("cannot start the guardian process", errno);
-  if (between == 0) {
-    write.reset();
-    ::setsid();
-    const pid_t guardian = ::fork();
-    if (guardian == 0) guard(read.get(), job);
-    ::_exit(guardian < 0 ? errno : 0);
-  }
   int status = 0;
   while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
   }

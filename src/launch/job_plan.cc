@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
+#include "bootstrap/unix_socket.h"
 #include "launch/command_lookup.h"
 #include "launch/cpus.h"
 #include "launch/hosts/cpu_sets.h"
@@ -37,13 +37,10 @@ std::string hostName() {
 }
 
 Result<std::string> randomHex(int bytes) {
+  std::vector<std::uint8_t> random(static_cast<std::size_t>(bytes));
+  FARANDOLE_RETURN_IF_ERROR(fillRandom(random));
   std::string hex;
-  for (int i = 0; i < bytes; ++i) {
-    unsigned char byte = 0;
-    // One byte is never returned in part, and the pool is always ready once the system is up.
-    while (::getrandom(&byte, 1, 0) != 1) {
-      if (errno != EINTR) return Status::fromErrno("no random numbers from the kernel", errno);
-    }
+  for (const std::uint8_t byte : random) {
     constexpr char kDigits[] = "0123456789abcdef";
     hex += kDigits[byte >> 4];
     hex += kDigits[byte & 15];

@@ -1,6 +1,5 @@
 #include "launch/job_runner.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
 #include "launch/listening.h"
+#include "launch/poll_for.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"
 
@@ -45,6 +45,11 @@ JobRunner::~JobRunner() = default;
 Status JobRunner::prepare() {
   for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
     if (plan_.hosts[i].local) local_ = planFor(plan_, i);
+  }
+  if (settled_) {
+    local_.command = settled_->command;
+    local_.program = settled_->program;
+    local_.ranks = settled_->ranks;
   }
   for (const RankPlan& rank : plan_.ranks) {
     ranks_.push_back({RankOutput(rank.rank, settings_.format), false, {}});
@@ -176,7 +181,7 @@ Status JobRunner::startRanks() {
 
 Result<int> JobRunner::run() {
   Status started = prepare();
-  if (started.ok() && !local_.ranks.empty()) started = settle(local_);
+  if (started.ok() && !local_.ranks.empty() && !settled_) started = settle(local_);
   if (started.ok()) started = startAgent();
   if (started.ok()) started = connectHosts();
   if (started.ok() && !interruptedBy_) started = startRanks();
@@ -213,22 +218,23 @@ void JobRunner::abandonStart() {
 }
 
 void JobRunner::step(Duration limit) {
-  TimePoint until = Clock::now() + limit;
+  const TimePoint begin = Clock::now();
+  TimePoint until = begin + limit;
   if (!ending_ && !starting_) until = std::min(until, nextCheck_);
-  if (killAt_ > Clock::now()) until = std::min(until, killAt_);
-  const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
+  if (killAt_ > begin) until = std::min(until, killAt_);
+  const bool gathers = pace_.rests(begin);
   std::vector<pollfd> entries;
   entries.push_back({signals_->fd(), POLLIN, 0});
   entries.push_back({console_->eventFd(), POLLIN, 0});
-  entries.push_back({console_->congested() ? -1 : locals_.outputFd(), POLLIN, 0});
+  entries.push_back({console_->congested() || gathers ? -1 : locals_.outputFd(), POLLIN, 0});
   entries.push_back({mail_.fd(), POLLIN, 0});
   if (stdin_) {
     entries.push_back({stdin_->waitFd(), static_cast<short>(stdin_->waitEvents()), 0});
   } else {
     entries.push_back({starting_ ? -1 : stdinForward_.waitFd(), POLLIN, 0});
   }
-  remotes_.addWaits(entries);
-  ::poll(entries.data(), entries.size(), static_cast<int>(std::max<std::int64_t>(0, wait)));
+  remotes_.addWaits(entries, !gathers);
+  pollFor(entries, pace_.left(begin, until - begin));
   if (entries[0].revents != 0) {
     while (const auto signal = signals_->next()) handleSignal(*signal);
   }
@@ -237,10 +243,11 @@ void JobRunner::step(Duration limit) {
   if (entries[3].revents != 0) passMail();
   if (entries[4].revents != 0 && stdin_) stdin_->ready();
   if (entries[4].revents != 0 && !stdin_) forwardStdin();
-  if (!remotes_.empty()) remotes_.step();
+  if (!remotes_.empty()) pace_.took(remotes_.step(entries));
   flushTexts();
   checkConsole();
   const TimePoint now = Clock::now();
+  pace_.endRound(now);
   if (!ending_ && !starting_ && now >= nextCheck_) {
     if (stdin_) stdin_->retry();
     stdinForward_.retry();
@@ -275,7 +282,7 @@ void JobRunner::showStatus() {
 void JobRunner::flushTexts() {
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
     std::string& text = texts_[static_cast<std::size_t>(stream)];
-    if (!text.empty()) console_->write(stream, std::exchange(text, {}));
+    if (!text.empty()) console_->write(stream, std::exchange(text, console_->spare(stream)));
   }
 }
 
@@ -354,7 +361,7 @@ void JobRunner::ended(RankEnd end, bool ordered) {
   end.lastLines = rank.output.lastLines(kMostLastLines);
   rank.end = end;
   const bool known = cause_.get().has_value();
-  if (!known) reportsAtCause_ = agent_->reports();
+  if (!known && !rank.endedWell()) reportsAtCause_ = agent_->reports();
   agent_->rankEnded(end);
   if (!rank.endedWell()) remotes_.sendAll(remote::encodeElsewhere(end));
   // A rank that gives up inside init because another never came is not the cause.
@@ -482,6 +489,7 @@ int JobRunner::conclude() {
 void JobRunner::flushConsole() {
   flushing_ = true;
   console_->setStatus({});
+  console_->tellWhenIdle();
   while (!console_->idle() && !giveUpOutput_) step(kLongestStep);
 }
 
@@ -490,6 +498,7 @@ void JobRunner::verbose(const std::string& text) {
 }
 
 void JobRunner::rankWrote(int rank, Stream stream, std::string_view bytes) {
+  pace_.took(bytes.size());
   wrote(rank, stream, bytes);
 }
 

@@ -23,6 +23,7 @@
 #include "launch/guardian.h"
 #include "launch/job_plan.h"
 #include "launch/local_ranks.h"
+#include "launch/output_pace.h"
 #include "launch/rank_output.h"
 #include "launch/remote/mailbox.h"
 #include "launch/remote/remote_hosts.h"
@@ -48,6 +49,9 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
  public:
   JobRunner(JobPlan plan, RunSettings settings, remote::Connecting connecting);
   ~JobRunner() override;
+
+  // What settle() has found out about this machine's part of the plan need not be found out again.
+  void useSettled(const JobPlan& local) { settled_ = local; }
 
   // The launcher's exit code. An error means that the job could not be started; nothing of it is
   // left then.
@@ -123,6 +127,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
 
   JobPlan plan_;
   JobPlan local_;  // this machine's part of it
+  std::optional<JobPlan> settled_;
   const RunSettings settings_;
   remote::Connecting connecting_;
   std::optional<Guardian> guardian_;
@@ -136,6 +141,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   remote::RemoteHosts remotes_;
   std::vector<RankState> ranks_;
   std::array<std::string, 2> texts_;  // finished lines on their way to the console
+  OutputPace pace_;
 
   const TimePoint start_ = Clock::now();
   TimePoint nextCheck_;

@@ -66,12 +66,14 @@ void LocalRanks::readOutput() {
   for (int i = 0; i < n; ++i) {
     RankProcess& rank = ranks_[ready[i].data.u64 / 2];
     const auto stream = static_cast<Stream>(ready[i].data.u64 % 2);
+    if (listener_.takeFrom(rank.rank(), stream, rank.pipe(stream))) continue;
     const std::string_view bytes = rank.readSome(stream);
     if (!bytes.empty()) listener_.rankWrote(rank.rank(), stream, bytes);
   }
 }
 
 void LocalRanks::drain(RankProcess& rank) {
+  listener_.aboutToDrain();
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
     // A grandchild may write as fast as we read: twice what the pipe holds is enough.
     for (int reads = 0; reads < 32; ++reads) {

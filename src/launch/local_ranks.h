@@ -29,6 +29,10 @@ class LocalRanks {
    public:
     virtual ~Listener() = default;
     virtual void rankWrote(int rank, Stream stream, std::string_view bytes) = 0;
+    // There is something in this pipe. True: it has been dealt with, or will be when asked again.
+    virtual bool takeFrom(int /*rank*/, Stream, int /*pipe*/) { return false; }
+    // The pipes will be read until they are empty.
+    virtual void aboutToDrain() {}
     // Everything it wrote has been handed over before. ordered: it died of a signal sent from here.
     virtual void rankEnded(RankEnd end, bool ordered) = 0;
     // A child that is no rank.

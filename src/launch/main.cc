@@ -7,6 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,10 @@ int agentMain(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   openStandardDescriptors();
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (const auto code = farandole::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
+  if (!words.empty() && words[0] == "agent") return agentMain(words);
+  const bool isRun = !words.empty() && words[0] == "run";
   CLI::App app("Farandole: one training job on many processes", "farandole");
   app.set_version_flag("--version", std::string("farandole ") + FARANDOLE_VERSION);
   app.require_subcommand(1);
@@ -68,20 +73,20 @@ int main(int argc, char** argv) {
       "farandole COMMAND --help explains a command. To begin with:\n"
       "  farandole run -np 2 python3 train.py");
   farandole::RunCommand run(app);
-  farandole::InitCommand init(app);
-  farandole::DoctorCommand doctor(app, farandole::remote::makeAgentProbe);
+  std::optional<farandole::InitCommand> init;
+  std::optional<farandole::DoctorCommand> doctor;
+  // A job need not wait for commands that nobody has asked for.
+  if (!isRun) {
+    init.emplace(app);
+    doctor.emplace(app, farandole::remote::makeAgentProbe);
 #ifdef FARANDOLE_WITH_BENCH
-  farandole::addBenchCommand(app);
+    farandole::addBenchCommand(app);
 #endif
-
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (const auto code = farandole::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
+  }
   if (words.empty()) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;
   }
-  if (words[0] == "agent") return agentMain(words);
-  const bool isRun = words[0] == "run";
   if (words[0] == "doctor") words = farandole::DoctorCommand::prepare(std::move(words));
   if (isRun) {
     auto options = run.takeCommand({words.begin() + 1, words.end()});
@@ -105,6 +110,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(isRun ? "farandole run" : "farandole", error.what());
   }
-  if (init.chosen()) return init.execute();
+  if (init && init->chosen()) return init->execute();
   return isRun ? run.execute() : 0;
 }

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +13,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace farandole {
 
@@ -20,19 +23,42 @@ struct OutputWriter::Shared {
   const int wakeFd;
   std::array<std::atomic<int>, 2> errors{};  // by stream
   std::atomic<std::size_t> pending{0};       // queued or being written
+  std::atomic<bool> tellWhenIdle{false};
 
   std::mutex mutex;
   std::condition_variable ready;
   // Guarded by mutex.
   std::deque<std::pair<Stream, std::string>> queue;
+  std::vector<std::string> spares;
   bool stop = false;
 };
 
 namespace {
 
+constexpr std::size_t kFew = 4096;  // of the launcher's own words
+constexpr std::size_t kMostSpares = 4;
+constexpr std::size_t kLeastSpare = 16 << 10;
+constexpr std::size_t kLargestSpare = 4 << 20;
+
 void wake(int fd) {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof(one));
+}
+
+// What is written without waiting for anybody: all of it to an ordinary file, as much as there is
+// room for to a pipe, nothing where the kernel does not promise it (a terminal, which may be on
+// hold).
+std::size_t writeAtOnce(int fd, const std::string& text) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return 0;
+  ssize_t n = 0;
+  if (S_ISREG(info.st_mode)) {
+    n = ::write(fd, text.data(), text.size());
+  } else {
+    const iovec part{const_cast<char*>(text.data()), text.size()};
+    n = ::pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
+  }
+  return n < 0 ? 0 : static_cast<std::size_t>(n);
 }
 
 // 0, or the errno.
@@ -66,6 +92,11 @@ OutputWriter::~OutputWriter() {
 
 void OutputWriter::push(Stream stream, std::string text) {
   if (text.empty() || error(stream) != 0) return;
+  // As long as there is no thread. What ends in an error is tried again by the thread, which tells.
+  if (!started_ && text.size() <= kFew) {
+    text.erase(0, writeAtOnce(static_cast<int>(stream) + 1, text));
+    if (text.empty()) return;
+  }
   {
     std::lock_guard lock(shared_->mutex);
     shared_->pending += text.size();
@@ -81,6 +112,16 @@ void OutputWriter::push(Stream stream, std::string text) {
 }
 
 std::size_t OutputWriter::pending() const { return shared_->pending; }
+
+void OutputWriter::tellWhenIdle() { shared_->tellWhenIdle = true; }
+
+std::string OutputWriter::spare() {
+  std::lock_guard lock(shared_->mutex);
+  if (shared_->spares.empty()) return {};
+  std::string text = std::move(shared_->spares.back());
+  shared_->spares.pop_back();
+  return text;
+}
 
 int OutputWriter::error(Stream stream) const {
   return shared_->errors[static_cast<std::size_t>(stream)];
@@ -102,8 +143,14 @@ void OutputWriter::run(const std::shared_ptr<Shared>& shared) {
     if (shared->stop) return;
     const std::size_t before = shared->pending.fetch_sub(text.size());
     const std::size_t after = before - text.size();
+    if (text.capacity() >= kLeastSpare && text.capacity() <= kLargestSpare &&
+        shared->spares.size() < kMostSpares) {
+      text.clear();
+      shared->spares.push_back(std::move(text));
+    }
     // Only while the owner lives (stop is false under the mutex) does wakeFd exist.
-    if (error != 0 || after == 0 || (before > kLow && after <= kLow)) wake(shared->wakeFd);
+    const bool idle = after == 0 && shared->tellWhenIdle;
+    if (error != 0 || idle || (before > kLow && after <= kLow)) wake(shared->wakeFd);
   }
 }
 

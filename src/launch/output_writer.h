@@ -2,7 +2,8 @@
 //
 // A reader that stops (a pager, a terminal on hold) blocks only the writer's own thread. The
 // launcher's main thread pushes text and asks how much is pending, so that it can stop reading from
-// the ranks; the eventfd it gave is signalled when the backlog shrinks or a destination breaks.
+// the ranks; the eventfd it gave is signalled when the backlog shrinks or a destination breaks, and
+// when everything is written if it has asked for that.
 #pragma once
 
 #include <atomic>
@@ -28,10 +29,16 @@ class OutputWriter {
   OutputWriter& operator=(const OutputWriter&) = delete;
 
   // Texts are written whole and in this order, to descriptor 1 or 2. Text for a broken stream is
-  // dropped. The thread is started by the first text: a silent job needs none.
+  // dropped. The thread is started by the first text that cannot be written without waiting: a
+  // silent job needs none.
   void push(Stream stream, std::string text);
   std::size_t pending() const;
   bool idle() const { return pending() == 0; }
+  // From now on the feeder is also woken when nothing is pending any more.
+  void tellWhenIdle();
+  // An empty string with room, if one has been written and can be used again: memory that is given
+  // back and taken anew costs more than writing it.
+  std::string spare();
   // The errno that ended the stream, or 0.
   int error(Stream stream) const;
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -53,6 +54,11 @@ const char* lastLinesOf(std::string_view data, int count) {
   return data.data();
 }
 
+const char* barOr(const char* begin, const char* end) {
+  const void* bar = std::memchr(begin, '\r', static_cast<std::size_t>(end - begin));
+  return bar != nullptr ? static_cast<const char*>(bar) : end;
+}
+
 Status makeFolder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
   return Status::fromErrno("cannot create the folder '" + path + "'", errno);
@@ -85,7 +91,12 @@ void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
   writeCopy(to.file, data);
   if (timestamp_) time_ = currentTime();
   const char* memorable = lastLinesOf(data, kMemorable);
+  const char* plain = data.data();  // up to here, or to the first carriage return before memorable
   while (!data.empty()) {
+    if (to.unfinished.empty() && data.data() < memorable) {
+      if (plain <= data.data()) plain = barOr(data.data(), memorable);
+      data.remove_prefix(addPlainLines(to, data.data(), plain, text));
+    }
     const auto newline = data.find('\n');
     if (newline == std::string_view::npos) break;
     const std::string_view line = data.substr(0, newline + 1);
@@ -117,6 +128,37 @@ void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
     addLine(to, rest.substr(0, done), text);
     to.unfinished.erase(0, done);
   }
+}
+
+// By far the most of all output is lines without a carriage return, none of them very long and none
+// remembered: prefix and line, millions of times. They are gathered in a block that stays in the
+// processor's nearest memory.
+std::size_t RankOutput::addPlainLines(const Part& to, const char* begin, const char* end,
+                                      std::string& text) {
+  constexpr std::size_t kBlock = std::size_t{16} << 10;
+  constexpr std::size_t kPlain = std::size_t{4} << 10;  // the longest line that counts as plain
+  const std::string before = timestamp_ ? time_ + to.prefix : to.prefix;
+  const std::size_t prefix = before.size();
+  if (prefix > kBlock - kPlain) return 0;
+  const char* at = begin;
+  char block[kBlock];
+  std::size_t filled = 0;
+  while (at < end) {
+    const auto room = std::min(kPlain, static_cast<std::size_t>(end - at));
+    const auto* newline = static_cast<const char*>(std::memchr(at, '\n', room));
+    if (newline == nullptr) break;
+    const auto length = static_cast<std::size_t>(newline - at) + 1;
+    if (filled + prefix + length > kBlock) {
+      text.append(block, filled);
+      filled = 0;
+    }
+    std::memcpy(block + filled, before.data(), prefix);
+    std::memcpy(block + filled + prefix, at, length);
+    filled += prefix + length;
+    at += length;
+  }
+  text.append(block, filled);
+  return static_cast<std::size_t>(at - begin);
 }
 
 void RankOutput::finish(Stream stream, std::string& text) {

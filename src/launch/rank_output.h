@@ -52,6 +52,10 @@ class RankOutput {
   Part& part(Stream stream) { return parts_[static_cast<std::size_t>(stream)]; }
   // line may end with a newline.
   void addLine(Part& part, std::string_view line, std::string& text);
+  // As many whole plain lines as there are from begin on, without a carriage return before end;
+  // their bytes.
+  std::size_t addPlainLines(const Part& part, const char* begin, const char* end,
+                            std::string& text);
   void addPiece(Part& part, std::string_view piece, std::string& text);
 
   const int rank_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <vector>
 
 #include "launch/rank_environment.h"
@@ -51,11 +52,11 @@ void RankProcess::signal(int number) {
 }
 
 std::string_view RankProcess::readSome(Stream stream) {
-  static std::vector<char> buffer(kPipeBytes);
+  static const auto buffer = std::make_unique_for_overwrite<char[]>(kPipeBytes);
   UniqueFd& pipe = pipes_[static_cast<std::size_t>(stream)];
   if (!pipe) return {};
-  const ssize_t n = ::read(pipe.get(), buffer.data(), buffer.size());
-  if (n > 0) return {buffer.data(), static_cast<std::size_t>(n)};
+  const ssize_t n = ::read(pipe.get(), buffer.get(), kPipeBytes);
+  if (n > 0) return {buffer.get(), static_cast<std::size_t>(n)};
   if (n == 0 || (errno != EAGAIN && errno != EINTR)) pipe.reset();
   return {};
 }

@@ -231,6 +231,7 @@ int RunCommand::execute() {
   }
   // A mistake in the command is told before anything is started, if this machine can tell.
   JobPlan shown = plan->job;
+  std::optional<JobPlan> local;
   for (std::size_t i = 0; i < plan->job.hosts.size(); ++i) {
     if (!plan->job.hosts[i].local) continue;
     JobPlan here = planFor(plan->job, i);
@@ -243,6 +244,7 @@ int RunCommand::execute() {
     shown.command = here.command;
     shown.program = here.program;
     for (const RankPlan& rank : here.ranks) shown.ranks[static_cast<std::size_t>(rank.rank)] = rank;
+    local = std::move(here);
   }
   if (options_.displayMap || options_.displayMapOmpi) {
     std::fputs(showMap(shown, options_.displayMapOmpi).c_str(), stdout);
@@ -254,6 +256,7 @@ int RunCommand::execute() {
   }
   for (;;) {
     JobRunner runner(plan->job, plan->settings, plan->connecting);
+    if (local) runner.useSettled(*local);
     auto code = runner.run();
     if (!code.ok()) {
       complain(code.status().message(), 1);

@@ -14,6 +14,7 @@
 
 #include "launch/cpus.h"
 #include "launch/listening.h"
+#include "launch/poll_for.h"
 #include "launch/remote/tree.h"
 
 namespace farandole::remote {
@@ -65,6 +66,7 @@ Status Agent::prepare() {
   signals_ = std::move(*signals);
   makeNonBlocking(0);
   makeNonBlocking(1);
+  splice_.open(1);
   FARANDOLE_RETURN_IF_ERROR(mail_.open());
   Hello hello;
   hello.version = FARANDOLE_VERSION;
@@ -90,21 +92,34 @@ int Agent::run() {
 
 void Agent::step(Duration limit) {
   flushInput();
-  if (!broken_ && !out_.flush(1)) broken_ = true;
+  const TimePoint now = Clock::now();
+  if (!pace_.rests(now)) flush();
+  const bool rests = pace_.rests(now);
+  const bool mayWrite = !broken_ && !rests && (!out_.empty() || splice_.busy() || full_);
+  const bool mayRead = mayReadOutput() && !rests;
   std::vector<pollfd> entries;
   entries.push_back({signals_->fd(), POLLIN, 0});
   entries.push_back({mail_.fd(), POLLIN, 0});
   entries.push_back({broken_ ? -1 : 0, POLLIN, 0});
-  entries.push_back({broken_ || out_.empty() ? -1 : 1, POLLOUT, 0});
-  entries.push_back({mayReadOutput() ? ranks_.outputFd() : -1, POLLIN, 0});
+  entries.push_back({mayWrite ? 1 : -1, POLLOUT, 0});
+  entries.push_back({mayRead ? ranks_.outputFd() : -1, POLLIN, 0});
   entries.push_back({pendingInput_.empty() ? -1 : input_.get(), POLLOUT, 0});
-  const auto wait = std::chrono::ceil<milliseconds>(limit).count();
-  ::poll(entries.data(), entries.size(), static_cast<int>(wait));
+  pollFor(entries, pace_.left(now, limit));
   if ((entries[0].revents & POLLIN) != 0) handleSignals();
   if ((entries[1].revents & POLLIN) != 0) passMail();
   if (entries[2].revents != 0) receive();
-  if (entries[4].revents != 0) ranks_.readOutput();
+  if (entries[3].revents != 0) full_ = false;
+  if (entries[4].revents != 0) {
+    ranks_.readOutput();
+    pace_.endRound(Clock::now());
+  }
   checkTime();
+}
+
+void Agent::flush() {
+  if (!broken_ && !splice_.advance()) broken_ = true;
+  if (!broken_ && !splice_.busy() && !out_.flush(1)) broken_ = true;
+  if (splice_.busy() && splice_.roomy()) pace_.full(Clock::now());
 }
 
 void Agent::receive() {
@@ -296,10 +311,34 @@ void Agent::leave(bool inOrder) {
   if (guardian_) guardian_->dismiss();
 }
 
+bool Agent::takeFrom(int rank, Stream stream, int pipe) {
+  if (broken_ || !splice_.possible()) return false;
+  // Another rank was first; this one is asked about again when there is room.
+  if (!out_.empty() || splice_.busy() || full_) return true;
+  const std::size_t bytes = splice_.worth(pipe, kMaxChunk);
+  if (bytes == 0) return false;
+  const auto begun = splice_.begin(pipe, encodeOutputHead(rank, stream, bytes), bytes);
+  full_ = begun == OutputSplice::Begun::kNoRoom;
+  broken_ = begun == OutputSplice::Begun::kBroken;
+  if (full_ || broken_) return true;
+  credit_ -= static_cast<std::int64_t>(bytes);
+  pace_.took(bytes);
+  flush();
+  return true;
+}
+
+void Agent::aboutToDrain() {
+  if (splice_.busy()) out_.pushFirst(splice_.recall());
+}
+
 void Agent::rankWrote(int rank, Stream stream, std::string_view bytes) {
+  pace_.took(bytes.size());
   while (!bytes.empty()) {
     const std::string_view chunk = bytes.substr(0, kMaxChunk);
-    send(encodeOutput(rank, stream, chunk));
+    // Straight from the buffer it was read into, unless the pipe is full.
+    if (!broken_ && !out_.send(1, encodeOutputHead(rank, stream, chunk.size()), chunk)) {
+      broken_ = true;
+    }
     credit_ -= static_cast<std::int64_t>(chunk.size());
     bytes.remove_prefix(chunk.size());
   }

@@ -18,8 +18,10 @@
 #include "launch/doctor/probe.h"
 #include "launch/guardian.h"
 #include "launch/local_ranks.h"
+#include "launch/output_pace.h"
 #include "launch/remote/agent_wire.h"
 #include "launch/remote/mailbox.h"
+#include "launch/remote/output_splice.h"
 #include "launch/signals.h"
 
 namespace farandole::remote {
@@ -49,9 +51,13 @@ class Agent : private LocalRanks::Listener {
   // The launcher is gone, or has said that all is over.
   void leave(bool inOrder);
   void send(std::string frame) { out_.push(std::move(frame)); }
-  bool mayReadOutput() const { return credit_ > 0 && out_.bytes() < kMaxChunk; }
+  // What the pipe has no room for stays with the ranks: nothing need be kept here.
+  bool mayReadOutput() const { return credit_ > 0 && out_.empty() && !splice_.busy() && !full_; }
+  void flush();
 
   void rankWrote(int rank, Stream stream, std::string_view bytes) override;
+  bool takeFrom(int rank, Stream stream, int pipe) override;
+  void aboutToDrain() override;
   void rankEnded(RankEnd end, bool ordered) override;
   void otherEnded(pid_t, const siginfo_t&) override {}
 
@@ -65,6 +71,9 @@ class Agent : private LocalRanks::Listener {
 
   wire::FrameDecoder decoder_{maxBody};
   OutBuffer out_;
+  OutputSplice splice_;
+  bool full_ = false;  // the pipe had no room for the head of the next output
+  OutputPace pace_;
   std::int64_t credit_ = static_cast<std::int64_t>(kOutputWindow);
 
   UniqueFd input_;  // rank 0's stdin, if it is here
@@ -74,8 +83,8 @@ class Agent : private LocalRanks::Listener {
   TimePoint heard_ = Clock::now();
   TimePoint nextBeat_ = Clock::now();
   TimePoint nextLook_ = Clock::now();  // whether MASTER_PORT is open
-  bool storeMayOpen_ = false;  // rank 0 is here and nobody listens on MASTER_PORT yet
-  bool held_ = false;          // the launcher has been stopped and said so
+  bool storeMayOpen_ = false;          // rank 0 is here and nobody listens on MASTER_PORT yet
+  bool held_ = false;                  // the launcher has been stopped and said so
   bool finish_ = false;
   bool broken_ = false;  // the pipe
 };

@@ -149,13 +149,15 @@ std::string encodePids(const std::vector<std::pair<int, int>>& pids) {
   return encode(Type::kStarted, body);
 }
 
+std::string encodeOutputHead(int rank, Stream stream, std::size_t bytes) {
+  std::string head = wire::encodeHeader(static_cast<std::uint16_t>(Type::kOutput), 0, 8 + bytes);
+  appendNumber(head, rank);
+  appendNumber(head, static_cast<int>(stream));
+  return head;
+}
+
 std::string encodeOutput(int rank, Stream stream, std::string_view bytes) {
-  std::string body;
-  body.reserve(8 + bytes.size());
-  appendNumber(body, rank);
-  appendNumber(body, static_cast<int>(stream));
-  body.append(bytes);
-  return encode(Type::kOutput, body);
+  return encodeOutputHead(rank, stream, bytes.size()).append(bytes);
 }
 
 std::string encodeRankEnded(const RankEnd& end, bool ordered) {

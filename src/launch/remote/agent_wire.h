@@ -67,6 +67,12 @@ struct Frame {
   std::string body;
 };
 Frame fromWire(wire::Frame frame);
+// With a body that still lies in the decoder.
+struct FrameView {
+  Type type;
+  std::uint64_t id;
+  std::string_view body;
+};
 
 struct Hello {
   std::string version;
@@ -84,6 +90,8 @@ std::string encodeHello(const Hello& hello);
 std::string encodeStart(const JobPlan& plan);
 std::string encodePids(const std::vector<std::pair<int, int>>& pids);
 std::string encodeOutput(int rank, Stream stream, std::string_view bytes);
+// All of that frame but the bytes, which follow it.
+std::string encodeOutputHead(int rank, Stream stream, std::size_t bytes);
 std::string encodeRankEnded(const RankEnd& end, bool ordered);
 std::string encodeElsewhere(const RankEnd& end);
 std::string encodeRelay(Type type, int rank, std::string_view frame);

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "launch/command_lookup.h"
 #include "launch/spawn.h"
@@ -27,7 +28,11 @@ constexpr auto kSilence = seconds(8);
 constexpr auto kPipesLinger = milliseconds(300);
 constexpr std::size_t kMostNoise = std::size_t{256} << 10;
 constexpr std::size_t kMostErrors = std::size_t{64} << 10;
-constexpr std::size_t kCreditStep = std::size_t{64} << 10;
+// A credit is a packet that two ciphers and the agent have to deal with: few of them, but several
+// to a window.
+constexpr std::size_t kCreditStep = kOutputWindow / 8;
+constexpr int kPipeBytes = 256 << 10;
+constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 
 std::string machine() {
   utsname name{};
@@ -130,24 +135,33 @@ void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
   Result<ResolvedCommand> ssh = lookUpCommand(sshArguments(plan_.ssh, common_.ssh, *command));
   if (!ssh.ok()) return fail(oneLine(explainSshNotStarted(common_.ssh, ENOENT)));
   int pair[2];
+  int output[2];
   int errors[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     return fail(Status::fromErrno("cannot make a socket pair", errno).message());
   }
   pipe_.reset(pair[0]);
   UniqueFd far(pair[1]);
+  // Much comes this way, and a pipe costs less for each byte; the other way a socket raises no
+  // SIGPIPE.
+  if (::pipe2(output, O_CLOEXEC) != 0) {
+    return fail(Status::fromErrno("cannot create a pipe", errno).message());
+  }
+  from_.reset(output[0]);
+  UniqueFd outputFar(output[1]);
+  ::fcntl(from_.get(), F_SETPIPE_SZ, kPipeBytes);  // a refusal costs only speed
   if (::pipe2(errors, O_CLOEXEC) != 0) {
     return fail(Status::fromErrno("cannot create a pipe", errno).message());
   }
   errors_.reset(errors[0]);
   UniqueFd errorsFar(errors[1]);
-  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
+  for (const int fd : {pipe_.get(), from_.get(), errors_.get()}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
   std::vector<std::string> environment;
   // ssh needs no other reason to end with us than the end of its input, which the agent sees too.
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  Result<pid_t> pid = spawnProcess({ssh->program, ssh->arguments, environment, far.get(), far.get(),
-                                    errorsFar.get(), signals, files, /*diesWithUs=*/false});
+  Result<pid_t> pid =
+      spawnProcess({ssh->program, ssh->arguments, environment, far.get(), outputFar.get(),
+                    errorsFar.get(), signals, files, /*diesWithUs=*/false});
   if (!pid.ok()) return fail(pid.status().message());
   pid_ = *pid;
 }
@@ -185,11 +199,14 @@ void RemoteHost::finish() {
 void RemoteHost::drop() {
   if (pid_ > 0 && !end_) ::kill(pid_, SIGTERM);
   pipe_.reset();
+  from_.reset();
   errors_.reset();
 }
 
-std::array<std::pair<int, unsigned>, 2> RemoteHost::waits() const {
-  return {{{pipe_.get(), out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT}, {errors_.get(), EPOLLIN}}};
+std::array<std::pair<int, unsigned>, 3> RemoteHost::waits(bool output) const {
+  return {{{output ? from_.get() : -1, EPOLLIN},
+           {out_.empty() ? -1 : pipe_.get(), EPOLLOUT},
+           {errors_.get(), EPOLLIN}}};
 }
 
 void RemoteHost::ready() {
@@ -215,23 +232,28 @@ void RemoteHost::readErrors() {
 }
 
 void RemoteHost::readPipe() {
-  thread_local std::vector<char> buffer(std::size_t{256} << 10);
   // Bounded: others want to be heard too.
-  for (int reads = 0; pipe_ && !over() && reads < 4; ++reads) {
-    const ssize_t n = ::recv(pipe_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  for (int reads = 0; from_ && !over() && reads < 4; ++reads) {
+    const std::span<char> space = decoder_.space(kReadBytes);
+    const ssize_t n = ::read(from_.get(), space.data(), kReadBytes);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) {
+      from_.reset();
       pipe_.reset();
       return;
     }
     heard_ = Clock::now();
-    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+    const auto bytes = static_cast<std::size_t>(n);
+    received_ += bytes;
     if (state_ == State::kConnecting || state_ == State::kPushing) {
-      readPreamble(bytes);
+      readPreamble({space.data(), bytes});
     } else {
-      readFrames(bytes);
+      decoder_.fed(bytes);
+      readFrames();
     }
+    // Most likely that was all; the next wait knows.
+    if (bytes < kReadBytes / 2) return;
   }
 }
 
@@ -269,8 +291,8 @@ void RemoteHost::readPreamble(std::string_view bytes) {
   }
   if (lineAfter(kGreeting)) {
     state_ = State::kGreeted;
-    const std::string rest = std::exchange(preamble_, {});
-    return readFrames(rest);
+    decoder_.feed(std::exchange(preamble_, {}));
+    return readFrames();
   }
   if (preamble_.size() > kMostNoise) {
     fail(
@@ -297,17 +319,16 @@ void RemoteHost::push() {
   }
 }
 
-void RemoteHost::readFrames(std::string_view bytes) {
-  decoder_.feed(bytes);
+void RemoteHost::readFrames() {
   while (!over()) {
-    Result<std::optional<wire::Frame>> frame = decoder_.next();
+    Result<std::optional<wire::FrameView>> frame = decoder_.nextView();
     if (!frame.ok()) return fail("its agent sent something that is not understood");
     if (!*frame) return;
-    handle(fromWire(std::move(**frame)));
+    handle({static_cast<Type>((*frame)->type), (*frame)->id, (*frame)->body});
   }
 }
 
-void RemoteHost::handle(Frame frame) {
+void RemoteHost::handle(const FrameView& frame) {
   switch (frame.type) {
     case Type::kHello:
       if (Result<Hello> hello = decodeHello(frame.body); hello.ok() && state_ == State::kGreeted) {
@@ -325,7 +346,7 @@ void RemoteHost::handle(Frame frame) {
         return listener_.hostStarted(*this, *pids);
       }
       break;
-    case Type::kRefused: return fail(frame.body);
+    case Type::kRefused: return fail(std::string(frame.body));
     case Type::kOutput:
       if (Result<Output> output = decodeOutput(frame.body); output.ok()) {
         uncredited_ += output->bytes.size();
@@ -350,8 +371,8 @@ void RemoteHost::handle(Frame frame) {
     case Type::kGone:
       if (state_ != State::kFinishing) return fail("its agent was told to end");
       state_ = State::kFinished;
-      return listener_.hostFinished(*this, frame.body);
-    case Type::kReply: return listener_.hostReplied(*this, frame.id, frame.body);
+      return listener_.hostFinished(*this, std::string(frame.body));
+    case Type::kReply: return listener_.hostReplied(*this, frame.id, std::string(frame.body));
     case Type::kNoticed: return listener_.storeOpened();
     case Type::kBeat: return;
     default: break;
@@ -370,7 +391,7 @@ bool RemoteHost::childEnded(pid_t pid, const siginfo_t& info) {
 // ssh has ended and everything it said has been read: why?
 void RemoteHost::conclude() {
   if (!end_ || over()) return;
-  if ((pipe_ || errors_) && Clock::now() - endedAt_ < kPipesLinger) return;
+  if ((from_ || errors_) && Clock::now() - endedAt_ < kPipesLinger) return;
   if (state_ == State::kFinishing) {
     state_ = State::kFinished;
     return listener_.hostFinished(*this, {});

@@ -97,9 +97,11 @@ class RemoteHost {
   pid_t pid() const { return pid_; }  // of ssh
   bool over() const { return state_ == State::kFinished || state_ == State::kFailed; }
 
-  // Descriptors to wait for (-1: none) and for what.
-  std::array<std::pair<int, unsigned>, 2> waits() const;
+  // Descriptors to wait for (-1: none) and for what. Without its output, what it says may wait.
+  std::array<std::pair<int, unsigned>, 3> waits(bool output = true) const;
   void ready();
+  // How many bytes have come from it since this was asked last.
+  std::size_t received() { return std::exchange(received_, 0); }
   // True if it was our ssh.
   bool childEnded(pid_t pid, const siginfo_t& info);
   // Call at least every second.
@@ -109,8 +111,8 @@ class RemoteHost {
   void readPipe();
   void readErrors();
   void readPreamble(std::string_view bytes);
-  void readFrames(std::string_view bytes);
-  void handle(Frame frame);
+  void readFrames();
+  void handle(const FrameView& frame);
   void push();
   void fail(const std::string& why, bool mayPass = false);
   void conclude();
@@ -126,7 +128,8 @@ class RemoteHost {
   pid_t pid_ = -1;
   std::optional<SshEnd> end_;  // of ssh
   TimePoint endedAt_;
-  UniqueFd pipe_;    // to the agent, both ways
+  UniqueFd pipe_;    // to the agent
+  UniqueFd from_;    // from it; open as long as pipe_ is
   UniqueFd errors_;  // ssh's stderr
   std::string errorText_;
   std::string preamble_;
@@ -134,6 +137,7 @@ class RemoteHost {
   OutBuffer out_;
   Hello hello_;
   std::size_t uncredited_ = 0;
+  std::size_t received_ = 0;
   TimePoint heard_;
   TimePoint nextBeat_;
   TimePoint startBy_;

@@ -114,22 +114,32 @@ std::vector<std::string> RemoteHosts::notOver() const {
   return names;
 }
 
-void RemoteHosts::addWaits(std::vector<pollfd>& entries) const {
+void RemoteHosts::addWaits(std::vector<pollfd>& entries, bool output) {
   // The numbers of poll and epoll for reading and writing are the same on Linux.
   static_assert(POLLIN == 0x001 && POLLOUT == 0x004);
+  firstWait_ = entries.size();
+  waiting_.clear();
   for (const auto& host : hosts_) {
-    for (const auto& [fd, events] : host->waits()) {
-      if (fd >= 0) entries.push_back({fd, static_cast<short>(events), 0});
+    for (const auto& [fd, events] : host->waits(output)) {
+      if (fd < 0) continue;
+      entries.push_back({fd, static_cast<short>(events), 0});
+      waiting_.push_back(host.get());
     }
   }
 }
 
-void RemoteHosts::step() {
+std::size_t RemoteHosts::step(const std::vector<pollfd>& entries) {
+  std::size_t bytes = 0;
+  RemoteHost* last = nullptr;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    if (entries[firstWait_ + i].revents == 0 || waiting_[i] == last) continue;
+    last = waiting_[i];
+    if (!last->over()) last->ready();
+    bytes += last->received();
+  }
   const TimePoint now = Clock::now();
   for (const auto& host : hosts_) {
-    if (host->state() == RemoteHost::State::kIdle || host->over()) continue;
-    host->ready();
-    host->tick(now);
+    if (host->state() != RemoteHost::State::kIdle && !host->over()) host->tick(now);
   }
   for (auto entry = again_.begin(); entry != again_.end();) {
     if (entry->second > now) {
@@ -141,6 +151,7 @@ void RemoteHosts::step() {
     if (host != nullptr && signals_ != nullptr) host->connect(*signals_, *files_);
   }
   connectSome();
+  return bytes;
 }
 
 bool RemoteHosts::childEnded(pid_t pid, const siginfo_t& info) {

@@ -39,9 +39,11 @@ class RemoteHosts {
   bool allOver() const;
   std::vector<std::string> notOver() const;
 
-  void addWaits(std::vector<pollfd>& entries) const;
-  // After poll: reads and writes what is possible, heartbeats, tries again.
-  void step();
+  // Without their output, what they say may wait.
+  void addWaits(std::vector<pollfd>& entries, bool output);
+  // After poll with these entries: reads and writes what is possible, heartbeats, tries again.
+  // The bytes that have come.
+  std::size_t step(const std::vector<pollfd>& entries);
   bool childEnded(pid_t pid, const siginfo_t& info);
 
  private:
@@ -50,6 +52,8 @@ class RemoteHosts {
 
   Connecting& common_;
   std::vector<std::unique_ptr<RemoteHost>> hosts_;
+  std::size_t firstWait_ = 0;               // of our entries
+  std::vector<RemoteHost*> waiting_;        // whose they are
   std::map<std::size_t, TimePoint> again_;  // host index → when to try again
   const Deadline patience_;
   const InheritedSignals* signals_ = nullptr;

@@ -155,6 +155,31 @@ TEST(RankOutput, LinesDoNotDependOnPieces) {
   }
 }
 
+// Many lines at once go a shorter way than single ones.
+TEST(RankOutput, ManyLinesOfAllKindsDoNotDependOnPieces) {
+  std::string data;
+  for (int i = 0; i < 4000; ++i) {
+    data += std::to_string(i);
+    data.append(static_cast<std::size_t>(i % 7 == 0 ? 0 : i % 300),
+                static_cast<char>('a' + i % 26));
+    if (i % 500 == 17) data.append(5000, 'L');
+    if (i % 900 == 23) data.append(20'000, 'M');
+    if (i % 41 == 0) data += "\r";
+    data += i % 97 == 0 ? "\r\n" : "\n";
+  }
+  data.append(RankOutput::kLongestLine + 5, 'x');
+  const std::string expected = fed(data, 1);
+  for (const std::size_t piece : {8192UL, 65537UL, 262'144UL, 1UL << 22}) {
+    ASSERT_TRUE(fed(data, piece) == expected) << "pieces of " << piece;
+  }
+  RankOutput whole(0, OutputFormat{});
+  RankOutput bytes(0, OutputFormat{});
+  std::string text;
+  whole.feed(Stream::kOut, data, text);
+  for (const char byte : data) bytes.feed(Stream::kOut, {&byte, 1}, text);
+  EXPECT_EQ(whole.lastLines(20), bytes.lastLines(20));
+}
+
 TEST(RankOutput, LastLinesAreBoundedAndInOrder) {
   RankOutput output(0, OutputFormat{});
   std::string text;
@@ -179,7 +204,8 @@ TEST(LaunchOutput, StatusLineStaysBelowTheOutputOnATerminal) {
   const auto untilThereIs = [&](const std::string& name) {
     return "while [ ! -e " + folder.path() + "/" + name + " ]; do sleep 0.1; done; ";
   };
-  Command command(shellJob(2, untilThereIs("seen") + "echo late; " + untilThereIs("again")), options);
+  Command command(shellJob(2, untilThereIs("seen") + "echo late; " + untilThereIs("again")),
+                  options);
   ASSERT_TRUE(command.waitForOutput("farandole: 2 of 2 ranks running, 0:")) << command.out();
   folder.write("seen", "");
   ASSERT_TRUE(command.waitForOutput("late\r\nfarandole:", 2)) << command.out();

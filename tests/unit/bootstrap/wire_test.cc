@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -139,6 +141,37 @@ TEST(Wire, ByteByByteGivesTheSameFrames) {
       FrameType::kCancel,  FrameType::kReport,  FrameType::kAnswer,
       FrameType::kRankEnd, FrameType::kArrived, FrameType::kGone};
   EXPECT_EQ(types, expected);
+}
+
+TEST(Wire, BytesReadIntoTheDecoderGiveTheSameFramesInPlace) {
+  std::string stream;
+  for (int i = 0; i < 200; ++i) {
+    stream += encodePut(static_cast<std::uint64_t>(i), "key",
+                        std::string(static_cast<std::size_t>(i * 37), 'v'));
+  }
+  for (const std::size_t piece : {1UL, 23UL, 4096UL, 100'000UL}) {
+    FrameDecoder decoder;
+    std::uint64_t count = 0;
+    for (std::size_t at = 0; at < stream.size(); at += piece) {
+      const std::string_view bytes = std::string_view(stream).substr(at, piece);
+      const std::span<char> space = decoder.space(bytes.size());
+      ASSERT_GE(space.size(), bytes.size());
+      std::copy(bytes.begin(), bytes.end(), space.begin());
+      decoder.fed(bytes.size());
+      for (;;) {
+        Result<std::optional<FrameView>> frame = decoder.nextView();
+        ASSERT_TRUE(frame.ok());
+        if (!frame.value()) break;
+        EXPECT_EQ(frame.value()->id, count);
+        Result<Put> put = decodePut(frame.value()->body);
+        ASSERT_TRUE(put.ok());
+        EXPECT_EQ(put.value().value.size(), count * 37);
+        ++count;
+      }
+    }
+    EXPECT_EQ(count, 200u) << "pieces of " << piece;
+    EXPECT_EQ(decoder.buffered(), 0u);
+  }
 }
 
 bool decodes(const Frame& frame, std::string_view body) {
