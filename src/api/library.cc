@@ -61,8 +61,22 @@ Result<std::shared_ptr<Runtime>> Library::requireRuntime() const {
   return current;
 }
 
-Status Library::connectAgent(const Identity& identity, Deadline deadline) {
-  const Config& config = identity.config;
+Status Library::connectAgent(Identity& identity, Deadline deadline) {
+  Config& config = identity.config;
+  if (engine_) config = mpiConfig_;
+  if (!agent_ && !engine_ && !identity.meeting && startedByMpi()) {
+    auto started = startUnderMpi(config, deadline);
+    FARANDOLE_RETURN_IF_ERROR(started.status());
+    engine_ = std::move(started->engine);
+    mpiConfig_ = config;
+    if (!started->bootstrap) return {};
+    const std::lock_guard lock(mutex_);
+    agent_ = std::move(started->bootstrap);
+    agent_->onRankEnd([this](const RankEnd& end) {
+      if (const auto current = runtime()) current->rankEnded(end);
+    });
+    return {};
+  }
   if (agent_ || (config.agent.empty() && !identity.meeting)) return {};
   std::unique_ptr<Bootstrap> bootstrap;
   if (identity.meeting) {
@@ -98,8 +112,9 @@ Status Library::init(std::chrono::milliseconds timeout) {
   const Deadline deadline =
       Deadline::after(timeout > std::chrono::milliseconds::zero() ? timeout : config->startTimeout);
   FARANDOLE_RETURN_IF_ERROR(connectAgent(*identity, deadline));
+  setLogRank(config->rank);
   const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto started = Runtime::start(*config, epoch, agent_.get(), timeline_, deadline);
+  auto started = Runtime::start(*config, epoch, agent_.get(), engine_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());
   {
     const std::lock_guard lock(mutex_);

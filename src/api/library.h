@@ -12,7 +12,8 @@
 #include <optional>
 
 #include "api/handle_table.h"
-#include "api/identity.h"
+#include "job/identity.h"
+#include "job/mpi_start.h"
 #include "api/runtime.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
@@ -58,7 +59,7 @@ class Library {
   Library() = default;
   // With lifeMutex_ held.
   Status end(const std::shared_ptr<Runtime>& ending);
-  Status connectAgent(const Identity& identity, Deadline deadline);
+  Status connectAgent(Identity& identity, Deadline deadline);
   static void afterForkInChild();
   static void atExit();
 
@@ -67,6 +68,8 @@ class Library {
   // Guarded by mutex_.
   std::shared_ptr<Runtime> runtime_;
   std::map<const void*, Allocation> allocations_;
+  std::unique_ptr<Engine> engine_;    // of the MPI that started this rank, if one did
+  Config mpiConfig_;                  // who this rank is then
   std::unique_ptr<Bootstrap> agent_;  // once connected it stays: init and shutdown repeat quickly
 
   std::atomic<std::uint64_t> epoch_{0};

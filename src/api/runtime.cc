@@ -8,12 +8,17 @@
 #include "conductor/process_state.h"
 
 namespace farandole {
-Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Timeline& timeline)
-    : config_(config), epoch_(epoch), agent_(agent), timeline_(timeline) {}
+Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
+                 Timeline& timeline)
+    : config_(config),
+      epoch_(epoch),
+      agent_(agent),
+      engine_(config.engine == "link" ? nullptr : engine),
+      timeline_(timeline) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
-                                                Bootstrap* agent, Timeline& timeline,
-                                                Deadline deadline) {
+                                                Bootstrap* agent, Engine* engine,
+                                                Timeline& timeline, Deadline deadline) {
   if (config.localSize > kMaxLocalRanks) {
     return Status::invalid(std::to_string(config.localSize) + " ranks on one machine: at most " +
                            std::to_string(kMaxLocalRanks) + " are possible");
@@ -23,7 +28,11 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
         "FARANDOLE_ENGINE=shm connects the ranks of one machine, and this job has"
         " several: leave it away, or take link");
   }
-  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, timeline));
+  if (config.engine == "mpi" && engine == nullptr && config.size > 1) {
+    return Status::invalid(
+        "FARANDOLE_ENGINE=mpi: MPI must start its ranks itself: mpirun -np N PROGRAM");
+  }
+  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, engine, timeline));
   if (Status status = runtime->join(deadline); !status.ok()) {
     if (runtime->conductor_) runtime->stop();
     return status;

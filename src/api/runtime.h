@@ -9,11 +9,12 @@
 #include <mutex>
 #include <vector>
 
-#include "api/job_link.h"
-#include "api/topology.h"
+#include "job/job_link.h"
+#include "job/topology.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "bootstrap/bootstrap.h"
+#include "collective/engine_plugin.h"
 #include "collective/shm/neighbourhood.h"
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
@@ -23,10 +24,11 @@ namespace farandole {
 
 class Runtime {
  public:
-  // Collective over all ranks. agent: null for a rank that is alone; outlives the runtime.
+  // Collective over all ranks. agent: null for a rank that is alone; engine: that
+  // of the MPI that started it, or null; both outlive the runtime.
   static Result<std::shared_ptr<Runtime>> start(const Config& config, std::uint64_t epoch,
-                                                Bootstrap* agent, Timeline& timeline,
-                                                Deadline deadline);
+                                                Bootstrap* agent, Engine* engine,
+                                                Timeline& timeline, Deadline deadline);
 
   const Config& config() const { return config_; }
   std::uint64_t epoch() const { return epoch_; }
@@ -55,7 +57,8 @@ class Runtime {
   void closeAfterFork();
 
  private:
-  Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Timeline& timeline);
+  Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
+          Timeline& timeline);
   Status join(Deadline deadline);
   // Memory shared with the others of this machine, and how to be with them.
   Status joinNeighbourhood(Deadline deadline);
@@ -79,15 +82,19 @@ class Runtime {
                                   Deadline deadline);
   // True if members of it can only be reached through the mesh.
   bool usesMesh(const SetInfo& info) const;
-  std::unique_ptr<Communicator> linkCommunicator(const std::vector<std::int32_t>& ranks, int me,
-                                                 std::uint32_t key);
-  // The set's engine: shared memory, the link, or both.
-  std::unique_ptr<Communicator> communicatorOf(const SetInfo& info, std::uint32_t linkKey,
-                                               const Locals& locals, std::byte* area);
+  // Between machines: MPI or the link.
+  Result<std::unique_ptr<Communicator>> outerCommunicator(const std::vector<std::int32_t>& ranks,
+                                                          int me, std::uint32_t key,
+                                                          Deadline deadline);
+  // The set's engine: shared memory, the one between machines, or both.
+  Result<std::unique_ptr<Communicator>> communicatorOf(const SetInfo& info, std::uint32_t linkKey,
+                                                       const Locals& locals, std::byte* area,
+                                                       Deadline deadline);
 
   const Config config_;
   const std::uint64_t epoch_;
   Bootstrap* const agent_;
+  Engine* const engine_;  // between machines, instead of the link; may be null
   Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;
   std::vector<pid_t> pids_;  // by local rank

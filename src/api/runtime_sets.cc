@@ -121,8 +121,9 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
   return number;
 }
 
-std::unique_ptr<Communicator> Runtime::linkCommunicator(const std::vector<std::int32_t>& ranks,
-                                                        int me, std::uint32_t key) {
+Result<std::unique_ptr<Communicator>> Runtime::outerCommunicator(
+    const std::vector<std::int32_t>& ranks, int me, std::uint32_t key, Deadline deadline) {
+  if (engine_ != nullptr) return engine_->communicator(ranks, key, deadline);
   NetOptions options;
   options.mesh = &link_->mesh();
   options.ranks = ranks;
@@ -136,8 +137,10 @@ std::unique_ptr<Communicator> Runtime::linkCommunicator(const std::vector<std::i
   return makeNetCommunicator(std::move(options));
 }
 
-std::unique_ptr<Communicator> Runtime::communicatorOf(const SetInfo& info, std::uint32_t linkKey,
-                                                      const Locals& locals, std::byte* area) {
+Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& info,
+                                                              std::uint32_t linkKey,
+                                                              const Locals& locals, std::byte* area,
+                                                              Deadline deadline) {
   if (!usesMesh(info)) {
     return makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
   }
@@ -152,7 +155,9 @@ std::unique_ptr<Communicator> Runtime::communicatorOf(const SetInfo& info, std::
   }
   const bool alone = std::all_of(members.begin(), members.end(),
                                  [](const auto& each) { return each.size() == 1; });
-  parts.flat = linkCommunicator(info.ranks, info.me, linkKey);
+  auto flat = outerCommunicator(info.ranks, info.me, linkKey, deadline);
+  FARANDOLE_RETURN_IF_ERROR(flat.status());
+  parts.flat = std::move(flat).value();
   if (alone || !config_.hierarchy) return std::move(parts.flat);
 
   std::size_t slices = members.front().size();
@@ -161,8 +166,10 @@ std::unique_ptr<Communicator> Runtime::communicatorOf(const SetInfo& info, std::
   if (slice < slices) {
     std::vector<std::int32_t> carriers;
     for (const auto& each : members) carriers.push_back(each[slice]);
-    parts.between =
-        linkCommunicator(carriers, parts.machineOf[static_cast<std::size_t>(info.me)], linkKey + 1);
+    auto between = outerCommunicator(carriers, parts.machineOf[static_cast<std::size_t>(info.me)],
+                                     linkKey + 1, deadline);
+    FARANDOLE_RETURN_IF_ERROR(between.status());
+    parts.between = std::move(between).value();
   }
   parts.local = makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
   parts.allocate = [this](std::size_t bytes) { return arena().allocate(bytes); };
@@ -207,7 +214,9 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   } else {
     parts.control = std::make_unique<ShmControl>(*neighbourhood_, *area, locals.ranks, locals.me);
   }
-  parts.communicator = communicatorOf(info, linkKey, locals, *area + controlBytes);
+  auto communicator = communicatorOf(info, linkKey, locals, *area + controlBytes, deadline);
+  FARANDOLE_RETURN_IF_ERROR(communicator.status());
+  parts.communicator = std::move(communicator).value();
   parts.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
     return arena->owns(p, bytes);
   };

@@ -46,7 +46,7 @@ struct Config {
   std::string simd;
 
   // Between machines.
-  std::string engine = "auto";           // auto, shm, link, gloo or mpi
+  std::string engine = "auto";           // auto, shm, link or mpi
   bool hierarchy = true;                 // shared memory inside machines, the engine between them
   std::string wireSecurity = "encrypt";  // encrypt, integrity or handshake
   std::string wire = "native";           // native, fp16 or bf16

@@ -381,6 +381,8 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   if (progress == Progress::kPending) return false;
   Status status = running_->status();
   if (progress == Progress::kFailed && !findCulprit(status, runningFailedAt_, now)) return false;
+  // Parts of a failed operation may still be under way.
+  if (progress == Progress::kFailed && parts_.endTraffic) parts_.endTraffic(status);
   const auto execution = std::move(running_);
   ++batchesFinished_;
   executed_ = runningPosition_;

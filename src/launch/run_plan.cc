@@ -135,6 +135,11 @@ Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
                  {"--wire", "FARANDOLE_WIRE", options.wire},
                  {"--data-ports", "FARANDOLE_DATA_PORTS", options.dataPorts},
                  {"--lanes", "FARANDOLE_LANES", options.lanes}};
+  if (options.engine == "mpi") {
+    return Status::invalid(
+        "--engine mpi: MPI must start its ranks itself: mpirun -np N PROGRAM (without farandole "
+        "run)");
+  }
   for (const auto& [option, variable, value] : kPassed) {
     if (value.empty()) continue;
     Config config;

@@ -32,6 +32,7 @@ class Delegated final : public Operation {
     return result;
   }
   bool moved() const override { return operation_->moved(); }
+  Duration nap() const override { return operation_->nap(); }
   const Status& status() const override { return operation_->status(); }
 
  private:

@@ -13,6 +13,7 @@
 // Used by one thread at a time; owned by the caller; the communicator outlives it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -59,6 +60,10 @@ class Pipeline : public Operation {
 
   Progress progress() final;
   bool moved() const final { return moved_; }
+  Duration nap() const final {
+    return std::min(inside_.operation ? inside_.operation->nap() : Duration::max(),
+                    outside_.operation ? outside_.operation->nap() : Duration::max());
+  }
   const Status& status() const final { return status_; }
 
  protected:

@@ -1,4 +1,4 @@
-#include "api/topology.h"
+#include "job/topology.h"
 
 #include <algorithm>
 #include <map>

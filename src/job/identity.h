@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "api/link_bootstrap.h"
 #include "base/config.h"
+#include "job/link_bootstrap.h"
 
 namespace farandole {
 

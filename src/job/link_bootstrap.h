@@ -27,12 +27,16 @@ class LinkBootstrap final : public Bootstrap {
  public:
   struct Meeting {
     std::string address;  // of rank 0: a name or a number
-    int port = 0;
+    int port = 0;         // 0: any; then the others are given card() by other means
+    std::string card{};   // of rank 0, instead of an address
   };
   // Collective over all ranks; returns when this rank is connected with rank 0.
   static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config, const Meeting& meeting,
                                                       Deadline deadline);
   ~LinkBootstrap() override;
+
+  // What the others need to reach this rank.
+  std::string card() const { return mesh_->card(); }
 
   Status put(std::string_view key, std::string_view value, Deadline deadline) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;

@@ -1,4 +1,4 @@
-#include "api/job_link.h"
+#include "job/job_link.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "api/identity.h"
+#include "job/identity.h"
 
 #include <fcntl.h>
 #include <sys/random.h>

@@ -1,4 +1,4 @@
-#include "api/link_bootstrap.h"
+#include "job/link_bootstrap.h"
 
 #include <netdb.h>
 
@@ -89,9 +89,13 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   bootstrap->mesh_->onPeerEnd(
       [raw = bootstrap.get()](int rank, const Status& status) { raw->peerEnded(rank, status); });
   if (config.rank == 0) return bootstrap;
-  auto card = cardOf(meeting);
-  FARANDOLE_RETURN_IF_ERROR(card.status());
-  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, encodeLinkCard(*card)));
+  std::string card = meeting.card;
+  if (card.empty()) {
+    auto found = cardOf(meeting);
+    FARANDOLE_RETURN_IF_ERROR(found.status());
+    card = encodeLinkCard(*found);
+  }
+  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, stringOf(begin(kHello))));
   return bootstrap;
 }

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "api/topology.h"
 #include "control/switchboard.h"
+#include "job/topology.h"
 #include "link/link_mesh.h"
 
 namespace farandole {

@@ -1,0 +1,24 @@
+// A rank that an MPI's own starter (mpirun, mpiexec, srun) has started: MPI tells who it is and
+// carries what ranks must know before they can talk; from then on it is a rank like others.
+#pragma once
+
+#include <memory>
+
+#include "base/config.h"
+#include "collective/engine_plugin.h"
+#include "job/link_bootstrap.h"
+
+namespace farandole {
+
+// True if there is such a starter and nobody else has told this rank who it is.
+bool startedByMpi();
+
+struct MpiStart {
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<LinkBootstrap> bootstrap;  // null: alone
+};
+
+// Collective over all of MPI's ranks. Fills in who this rank is.
+Result<MpiStart> startUnderMpi(Config& config, Deadline deadline);
+
+}  // namespace farandole

@@ -1,0 +1,160 @@
+// Who a rank is, as others than our launcher tell it.
+#include "job/identity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace farandole {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kSecret[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+class IdentityTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/farandole-identity-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+    variables_["HOME"] = folder_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Result<Identity> identity() {
+    return identify([&](const char* name) -> const char* {
+      const auto found = variables_.find(name);
+      return found == variables_.end() ? nullptr : found->second.c_str();
+    });
+  }
+  std::string refusal() {
+    const auto result = identity();
+    EXPECT_FALSE(result.ok());
+    return result.status().message();
+  }
+  void torchrun() {
+    variables_.insert({{"RANK", "3"},
+                       {"WORLD_SIZE", "4"},
+                       {"LOCAL_RANK", "1"},
+                       {"LOCAL_WORLD_SIZE", "2"},
+                       {"GROUP_RANK", "1"},
+                       {"MASTER_ADDR", "alpha"},
+                       {"MASTER_PORT", "29500"},
+                       {"FARANDOLE_SECRET", kSecret}});
+  }
+  std::string write(const std::string& name, const std::string& text, mode_t mode) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), mode);
+    return path;
+  }
+
+  std::string folder_;
+  std::map<std::string, std::string> variables_;
+};
+
+TEST_F(IdentityTest, AloneWithoutAnything) {
+  const auto alone = identity();
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(alone->config.size, 1);
+  EXPECT_FALSE(alone->meeting);
+}
+
+TEST_F(IdentityTest, TorchrunTellsEverything) {
+  torchrun();
+  const auto found = identity();
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->config.rank, 3);
+  EXPECT_EQ(found->config.size, 4);
+  EXPECT_EQ(found->config.localRank, 1);
+  EXPECT_EQ(found->config.localSize, 2);
+  EXPECT_EQ(found->config.machine, 1);
+  ASSERT_TRUE(found->meeting);
+  EXPECT_EQ(found->meeting->address, "alpha");
+  // torchrun itself holds MASTER_PORT.
+  EXPECT_EQ(found->meeting->port, 29501);
+  variables_["FARANDOLE_PORT"] = "31000";
+  EXPECT_EQ(identity()->meeting->port, 31000);
+}
+
+TEST_F(IdentityTest, OurLauncherOutranksIt) {
+  torchrun();
+  variables_.insert({{"FARANDOLE_RANK", "0"},
+                     {"FARANDOLE_SIZE", "2"},
+                     {"FARANDOLE_AGENT", "@x"},
+                     {"FARANDOLE_JOB", "j"}});
+  const auto found = identity();
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->config.size, 2);
+  EXPECT_FALSE(found->meeting);
+}
+
+TEST_F(IdentityTest, TwoAttemptsAreTwoJobs) {
+  torchrun();
+  const std::string first = identity()->config.job;
+  variables_["TORCHELASTIC_RESTART_COUNT"] = "1";
+  EXPECT_NE(identity()->config.job, first);
+}
+
+TEST_F(IdentityTest, APodIsOneRank) {
+  variables_.insert({{"RANK", "1"},
+                     {"WORLD_SIZE", "2"},
+                     {"PET_NNODES", "2"},
+                     {"MASTER_ADDR", "job-master-0"},
+                     {"MASTER_PORT", "23456"},
+                     {"FARANDOLE_SECRET", kSecret}});
+  const auto found = identity();
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->config.rank, 1);
+  EXPECT_EQ(found->config.size, 2);
+  EXPECT_EQ(found->config.localSize, 1);
+  EXPECT_EQ(found->config.machine, 1);
+  variables_["PET_NPROC_PER_NODE"] = "4";
+  EXPECT_THAT(refusal(), HasSubstr("start the program with torchrun or farandole run"));
+}
+
+TEST_F(IdentityTest, WithoutASecretOnlyOnLoopback) {
+  torchrun();
+  variables_.erase("FARANDOLE_SECRET");
+  EXPECT_THAT(refusal(), HasSubstr("openssl rand -hex 32"));
+  for (const char* address : {"127.0.0.1", "localhost", "::1"}) {
+    variables_["MASTER_ADDR"] = address;
+    const auto found = identity();
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found->config.secret.size(), 64u);
+    // The same for every rank of this user, and nobody else's.
+    EXPECT_EQ(found->config.secret, identity()->config.secret);
+  }
+  struct stat about {};
+  ASSERT_EQ(::stat((folder_ + "/.cache/farandole/loopback-secret").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(IdentityTest, SecretFromAFile) {
+  torchrun();
+  variables_.erase("FARANDOLE_SECRET");
+  variables_["FARANDOLE_SECRET_FILE"] = write("secret", std::string(kSecret) + "\n", 0600);
+  EXPECT_EQ(identity()->config.secret, kSecret);
+  variables_["FARANDOLE_SECRET_FILE"] = write("open", kSecret, 0644);
+  EXPECT_THAT(refusal(), HasSubstr("can be read by others: chmod 600"));
+  variables_["FARANDOLE_SECRET_FILE"] = write("short", "1234", 0600);
+  EXPECT_THAT(refusal(), HasSubstr("at least 32 lower-case hexadecimal digits"));
+  variables_["FARANDOLE_SECRET_FILE"] = folder_ + "/absent";
+  EXPECT_THAT(refusal(), HasSubstr("No such file"));
+}
+
+TEST_F(IdentityTest, NonsenseIsNamed) {
+  torchrun();
+  variables_["RANK"] = "4";
+  EXPECT_THAT(refusal(), HasSubstr("RANK=4 is not below WORLD_SIZE=4"));
+  variables_["RANK"] = "first";
+  EXPECT_THAT(refusal(), HasSubstr("RANK=first: expected a whole number"));
+}
+
+}  // namespace
+}  // namespace farandole
