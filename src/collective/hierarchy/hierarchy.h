@@ -39,8 +39,7 @@ struct HierarchyTuning {
 struct HierarchyParts {
   std::vector<int> machineOf;  // per member; machines are numbered 0 … without gaps
   int me = 0;
-  // The members of this member's machine, in member order. Its allgather may find this member's
-  // part in place.
+  // The members of this member's machine, in member order.
   std::unique_ptr<Communicator> local;
   // The carriers of this member's slice, one per machine, in machine order; null if it carries
   // none.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct MachineLayout {
   // One of the parts does everything.
   bool degenerate() const { return machines() == 1 || machines() == members(); }
 };
+
+inline void PrintTo(const MachineLayout& layout, std::ostream* out) { *out << layout.name; }
 
 // 2x1, 2x2, uneven, one each, interleaved, a subset in another order, machines in another order.
 const std::vector<MachineLayout>& machineLayouts();
