@@ -16,6 +16,24 @@ foreach(case allreduce scales bits allgather broadcast alltoall reducescatter ro
   endforeach()
 endforeach()
 
+# The engine between machines, among ranks of this one.
+foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
+  foreach(ranks 2 3)
+    add_test(NAME conformance.link.${case}.np${ranks}
+      COMMAND farandole_command run -np ${ranks} --no-hierarchy $<TARGET_FILE:conformance_rank> ${case})
+    set_tests_properties(conformance.link.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 300)
+  endforeach()
+endforeach()
+
+# The hierarchy is tested on real hosts in tests/lab; here, for the sanitizers, two hosts are this one twice.
+if(FARANDOLE_SANITIZE)
+  foreach(case allreduce bits allgather broadcast reducescatter rooted)
+    add_test(NAME conformance.hierarchy.${case}
+      COMMAND ${CMAKE_CURRENT_LIST_DIR}/two_hosts.sh $<TARGET_FILE:farandole_command> $<TARGET_FILE:conformance_rank> ${case})
+    set_tests_properties(conformance.hierarchy.${case} PROPERTIES LABELS conformance TIMEOUT 300)
+  endforeach()
+endif()
+
 # 2 × 2 GiB; too slow under a sanitizer.
 if(NOT FARANDOLE_SANITIZE)
   add_test(NAME conformance.shm.large.np2
