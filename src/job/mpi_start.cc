@@ -129,7 +129,8 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   config.job = "mpi-" + config.secret.substr(0, 8);
 
   // Rank 0 first, so that the others know where.
-  std::string card;
+  const std::string none = "-";  // Intel MPI never gathers an empty part
+  std::string card = none;
   if (config.rank == 0) {
     auto hosted = LinkBootstrap::start(config, {}, deadline);
     if (hosted.ok()) {
@@ -141,7 +142,7 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   }
   auto hosts = start.engine->exchange(card, deadline);
   FARANDOLE_RETURN_IF_ERROR(hosts.status());
-  if (hosts->front().empty()) return Status::unavailable("rank 0 cannot listen for the others");
+  if (hosts->front() == none) return Status::unavailable("rank 0 cannot listen for the others");
   if (config.rank != 0) {
     LinkBootstrap::Meeting meeting;
     meeting.card = hosts->front();
