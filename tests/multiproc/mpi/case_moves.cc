@@ -31,7 +31,8 @@ std::size_t sum(const std::vector<std::int64_t>& counts) {
 }
 
 void collect(Communicator& all, const std::vector<std::int64_t>& counts, int root) {
-  const std::string what = root == kAnyRank ? "allgather" : "gather";
+  const std::string what =
+      (root == kAnyRank ? "allgather of " : "gather of ") + std::to_string(counts.back());
   const auto mine = static_cast<std::size_t>(counts[static_cast<std::size_t>(all.rank())]);
   Buffer in(mine);
   Buffer out(sum(counts));
