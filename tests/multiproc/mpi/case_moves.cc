@@ -146,7 +146,7 @@ void moves() {
   for (int i = 0; i < 10; ++i) run(all->barrier(), "barrier");
 }
 
-// More than 2^31 bytes, and more than 2^31 elements. 2 ranks: 13 GiB of memory.
+// More than 2^31 bytes and elements. Two ranks need 8 GiB of memory.
 void large() {
   const auto engine = startEngine();
   const auto all = everybody(*engine);

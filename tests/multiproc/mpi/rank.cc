@@ -156,6 +156,10 @@ int main(int argc, char** argv) {
     waiting();
   } else if (which == "large") {
     large();
+  } else if (which == "loaded" && argc > 2) {
+    loaded(argv[2]);
+  } else if (which == "lost") {
+    lost();
   } else {
     std::fprintf(stderr, "usage: mpi_rank CASE\n");
     return 2;

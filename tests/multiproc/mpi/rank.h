@@ -54,5 +54,7 @@ void sets();
 void life();
 void waiting();
 void large();
+void loaded(const char* library);
+void lost();
 
 }  // namespace farandole::test
