@@ -179,26 +179,25 @@ class ExchangeAllreduce final : public ChunkedOperation {
 
   void share(Step& step) {
     const Chunk& part = chunk(step);
-    // MPI reads the tables until the end, so each step under way has its own.
-    auto& [counts, starts] = tables_[step.index % 2];
-    counts.clear();
-    starts.clear();
-    for (int i = 0; i < members(); ++i) {
-      starts.push_back(static_cast<int>(bytes(boundary(part, i))));
-      counts.push_back(static_cast<int>(bytes(boundary(part, i + 1))) - starts.back());
-    }
     std::byte* const data = packed(part) ? step.scratch.data() : out(part);
-    check(mpiStatus(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts.data(),
-                                    starts.data(), MPI_BYTE, comm(), step.requests.add()),
-                    "MPI_Iallgatherv"));
+    for (int i = 1; i < members(); ++i) {
+      const int source = (me() - i + members()) % members();
+      const std::int64_t first = boundary(part, source);
+      if (!check(postReceive(step.requests, data + bytes(first),
+                             bytes(boundary(part, source + 1) - first), source, kTagShare,
+                             comm()))) {
+        return;
+      }
+    }
+    for (int i = 1; i < members(); ++i) {
+      if (!check(postSend(step.requests, data + bytes(boundary(part, me())), bytes(mine(part)),
+                          (me() + i) % members(), kTagShare, comm()))) {
+        return;
+      }
+    }
   }
 
   const Reduction reduction_;
-  struct Table {
-    std::vector<int> counts;
-    std::vector<int> starts;
-  };
-  Table tables_[2];  // at most two steps are under way
 };
 
 // One member: scaled copies.

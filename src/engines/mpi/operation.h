@@ -25,7 +25,15 @@ struct Reduction {
 };
 
 // Tags of our communicators' messages.
-enum MpiTag : int { kTagEnvelope = 1, kTagVerdict = 2, kTagData = 3, kTagCollective = 4 };
+enum MpiTag : int {
+  kTagEnvelope = 1,
+  kTagVerdict = 2,
+  kTagData = 3,
+  kTagCollective = 4,
+  // The second phase of a step: whether it comes before the next step's first depends on the
+  // member.
+  kTagShare = 5,
+};
 
 // Memory that goes back to its pool when it is no longer used.
 class Scratch {

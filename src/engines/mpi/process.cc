@@ -173,9 +173,11 @@ void MpiProcess::describeLibrary() {
   library_.assign(text.data(), static_cast<std::size_t>(std::max(length, 0)));
   // The first line, or what stands before the details: "Open MPI v4.1.4, package: …".
   library_.erase(std::min(library_.find_first_of(",\n"), library_.size()));
-  for (char& letter : library_) {
-    if (letter == '\t') letter = ' ';
-  }
+  // MPICH: "MPICH Version:      5.0.2".
+  std::replace(library_.begin(), library_.end(), '\t', ' ');
+  if (const auto at = library_.find(" Version:"); at != std::string::npos) library_.erase(at, 9);
+  const auto twoSpaces = [](char a, char b) { return a == ' ' && b == ' '; };
+  library_.erase(std::unique(library_.begin(), library_.end(), twoSpaces), library_.end());
 }
 
 }  // namespace farandole::mpi

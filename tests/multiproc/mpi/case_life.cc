@@ -1,4 +1,5 @@
 // Several sets at once, starts and ends, and waiting.
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -68,7 +69,6 @@ void sets() {
 }
 
 void life() {
-  // Nobody else comes: the call ends, and says for whom it waited.
   std::string library;
   for (int round = 0; round < 5; ++round) {
     const auto engine = startEngine();
@@ -86,6 +86,7 @@ void life() {
     run(all->barrier(), "barrier");
   }
   const auto engine = startEngine();
+  // Nobody else comes: the call ends, and says for whom it waited.
   if (engine->size() > 1 && engine->rank() == 0) {
     const int pair[] = {0, 1};
     const auto alone =
@@ -98,7 +99,29 @@ void life() {
   if (engine->rank() == 0) std::printf("library: %s\n", library.c_str());
 }
 
-// A rank that waits a second for another uses little of its processor.
+// A Python module has brought its MPI along, visible to nobody else.
+void loaded(const char* library) {
+  if (dlopen(library, RTLD_NOW | RTLD_LOCAL) == nullptr) fail(std::string("dlopen: ") + dlerror());
+  const auto engine = startEngine();
+  const auto all = everybody(*engine);
+  run(all->barrier(), "barrier");
+  const auto found = loadMpiEngine("");
+  must(found.status(), "load");
+  if (found.value().library.why != "this process already uses it") {
+    fail("the engine took " + found.value().library.path + ": " + found.value().library.why);
+  }
+}
+
+// A rank that fails does not wait in MPI's end for others that wait for it.
+void lost() {
+  const auto engine = startEngine();
+  const auto all = everybody(*engine);
+  run(all->barrier(), "barrier");
+  if (all->rank() == 1) std::exit(3);
+  run(all->barrier(), "a barrier without rank 1");
+}
+
+// A rank that waits two seconds for another uses little of its processor.
 void waiting() {
   const auto engine = startEngine();
   const auto all = everybody(*engine);

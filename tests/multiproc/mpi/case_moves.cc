@@ -31,7 +31,8 @@ std::size_t sum(const std::vector<std::int64_t>& counts) {
 }
 
 void collect(Communicator& all, const std::vector<std::int64_t>& counts, int root) {
-  const std::string what = root == kAnyRank ? "allgather" : "gather";
+  const std::string what =
+      (root == kAnyRank ? "allgather of " : "gather of ") + std::to_string(counts.back());
   const auto mine = static_cast<std::size_t>(counts[static_cast<std::size_t>(all.rank())]);
   Buffer in(mine);
   Buffer out(sum(counts));
@@ -145,7 +146,7 @@ void moves() {
   for (int i = 0; i < 10; ++i) run(all->barrier(), "barrier");
 }
 
-// More than 2^31 bytes, and more than 2^31 elements. 2 ranks: 13 GiB of memory.
+// More than 2^31 bytes and elements. Two ranks need 8 GiB of memory.
 void large() {
   const auto engine = startEngine();
   const auto all = everybody(*engine);

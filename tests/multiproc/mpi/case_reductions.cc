@@ -1,8 +1,9 @@
 // Every reduction × dtype × size, fused and alone, in place and not; and what numbers promise.
-#include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "base/half.h"
 #include "multiproc/mpi/rank.h"
@@ -47,6 +48,31 @@ void fused(Communicator& all, DType dtype, ReduceOp op) {
     expectReduced(buffers[i].at(0), counts[i], dtype, op, firstRanks(all.size()), what, counts[i]);
     buffers[i].checkGuard(what);
   }
+}
+
+// Many chunks, and members that come to them at different times.
+void manyChunks(Communicator& all, DType dtype, int round) {
+  constexpr std::int64_t kEach = 60'000;
+  const std::size_t bytes = kEach * sizeOf(dtype);
+  Buffer buffer(100 * bytes);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < 100; ++i) {
+    std::byte* const at = buffer.at(i * bytes);
+    fill(at, kEach, dtype, ReduceOp::kSum, all.rank(), static_cast<std::int64_t>(i * 1013));
+    pieces.push_back({at, at, kEach});
+  }
+  const auto operation = all.allreduce(pieces, dtype, ReduceOp::kSum, {});
+  for (int i = 0; operation->progress() == Progress::kPending; ++i) {
+    if ((i * 7 + all.rank() * 3 + round) % 5 == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds((all.rank() + round) % 3));
+    }
+  }
+  must(operation->status(), "many chunks");
+  for (std::size_t i = 0; i < 100; ++i) {
+    expectReduced(buffer.at(i * bytes), kEach, dtype, ReduceOp::kSum, firstRanks(all.size()),
+                  "many chunks", static_cast<std::int64_t>(i * 1013));
+  }
+  buffer.checkGuard("many chunks");
 }
 
 void reduceScatterOnce(Communicator& all, DType dtype, ReduceOp op, std::int64_t base) {
@@ -179,6 +205,7 @@ void reductions(bool native) {
     allreduceOnce(*all, dtype, ReduceOp::kSum, 4'500'001, false);
     reduceScatterOnce(*all, dtype, ReduceOp::kSum, 1'600'001);
     reduceOnce(*all, dtype, ReduceOp::kSum, 4'500'001, 0);
+    for (int round = 0; round < 3; ++round) manyChunks(*all, dtype, round);
   }
 }
 

@@ -53,14 +53,14 @@ std::unique_ptr<Communicator> everybody(Engine& engine, std::uint32_t key) {
 }
 
 Status drive(Operation& operation, const std::string& what) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(120));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(90));
   for (;;) {
     switch (operation.progress()) {
       case Progress::kDone: return {};
       case Progress::kFailed: return operation.status();
       case Progress::kPending: break;
     }
-    if (deadline.passed()) fail(what + ": no end after two minutes");
+    if (deadline.passed()) fail(what + ": no end after 90 s");
     if (operation.moved()) continue;
     const Duration nap = operation.nap();
     if (nap > std::chrono::seconds(1)) fail(what + ": asks not to be polled");
@@ -69,7 +69,7 @@ Status drive(Operation& operation, const std::string& what) {
 }
 
 void driveAll(std::vector<OperationPtr>& operations, const std::string& what) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(120));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(90));
   for (std::size_t open = operations.size(); open > 0;) {
     open = 0;
     for (OperationPtr& operation : operations) {
@@ -77,7 +77,7 @@ void driveAll(std::vector<OperationPtr>& operations, const std::string& what) {
       if (now == Progress::kFailed) must(operation->status(), what);
       open += now == Progress::kPending ? 1 : 0;
     }
-    if (deadline.passed()) fail(what + ": no end after two minutes");
+    if (deadline.passed()) fail(what + ": no end after 90 s");
     std::this_thread::yield();
   }
 }
@@ -156,6 +156,10 @@ int main(int argc, char** argv) {
     waiting();
   } else if (which == "large") {
     large();
+  } else if (which == "loaded" && argc > 2) {
+    loaded(argv[2]);
+  } else if (which == "lost") {
+    lost();
   } else {
     std::fprintf(stderr, "usage: mpi_rank CASE\n");
     return 2;

@@ -17,7 +17,7 @@ void must(const Status& status, const std::string& what);
 std::unique_ptr<Engine> startEngine(bool native = false);
 std::unique_ptr<Communicator> everybody(Engine& engine, std::uint32_t key = 1);
 
-// Drives as the runtime does: sleeps as long as the operation allows. Fails after two minutes.
+// Drives as the runtime does: sleeps as long as the operation allows. Fails after 90 s.
 Status drive(Operation& operation, const std::string& what);
 // All of them, in turn.
 void driveAll(std::vector<OperationPtr>& operations, const std::string& what);
@@ -54,5 +54,7 @@ void sets();
 void life();
 void waiting();
 void large();
+void loaded(const char* library);
+void lost();
 
 }  // namespace farandole::test
