@@ -39,7 +39,12 @@ class Broadcast final : public NetOperation {
   Advance advance(Budget& budget) override {
     if (!std::exchange(begun_, true) && !reserve(layOut())) return Advance::kSomething;
     bool something = false;
-    while (!budget.spent() && (post() | pass(budget))) something = true;
+    while (!budget.spent()) {
+      const bool posted = post();
+      const bool passed = pass(budget);
+      if (!posted && !passed) break;
+      something = true;
+    }
     const bool complete = passed_ == chunks_.size() && clear();
     if (complete) return Advance::kDone;
     return something ? Advance::kSomething : Advance::kNothing;

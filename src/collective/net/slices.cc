@@ -1,7 +1,7 @@
 #include "collective/net/slices.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <utility>
 
 namespace farandole::net {
@@ -32,8 +32,9 @@ class Slices final : public NetOperation {
     if (!std::exchange(begun_, true) && !reserve(layOut())) return Advance::kSomething;
     bool something = false;
     for (;;) {
-      const bool moved =
-          postInputs() | postResults() | sendInputs() | reduceNext(budget) | takeResults(budget);
+      const bool steps[] = {postInputs(), postResults(), sendInputs(), reduceNext(budget),
+                            takeResults(budget)};
+      const bool moved = std::ranges::any_of(steps, std::identity());
       something = something || moved;
       if (!moved || budget.spent()) break;
     }

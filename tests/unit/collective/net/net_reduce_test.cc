@@ -2,7 +2,7 @@
 // whichever algorithm was chosen.
 #include <gtest/gtest.h>
 
-#include "collective/net/choose.h"
+#include "collective/net/chunks.h"
 #include "unit/collective/net/net_group.h"
 
 namespace farandole::testing {
@@ -139,6 +139,25 @@ TEST_P(NetRanks, FusedPieces) {
     cases.push_back(many);
   }
   allreduceAll(GetParam(), cases);
+}
+
+// More than 2^32 elements: cut, not touched.
+TEST(NetReduce, ChunksOfHugeArraysCoverThemExactly) {
+  float anchor = 0;
+  constexpr std::int64_t kHuge = (std::int64_t{1} << 33) + 5;
+  const Piece pieces[] = {
+      {&anchor, &anchor, 10}, {&anchor, &anchor, kHuge}, {&anchor, &anchor, 100}};
+  const Segments segments(pieces, sizeof(float));
+  const std::vector<net::Chunk> chunks =
+      net::cutIntoChunks(segments, 3, segments.total() - 1, std::int64_t{1} << 20);
+  std::int64_t at = 3;
+  for (const net::Chunk& chunk : chunks) {
+    ASSERT_EQ(chunk.begin, at);
+    ASSERT_GT(chunk.count(), 0);
+    ASSERT_LE(chunk.count(), std::int64_t{1} << 20);
+    at = chunk.end;
+  }
+  EXPECT_EQ(at, segments.total() - 1);
 }
 
 TEST(NetReduce, SeveralLanesAndEncryption) {
