@@ -19,11 +19,16 @@ class OutputPace {
   void took(std::size_t bytes) { round_ += bytes; }
   // After each round of reading.
   void endRound(TimePoint now) {
-    if (round_ >= kMuch && round_ < kNearlyFull) until_ = std::max<TimePoint>(until_, now + kRest);
+    if (round_ >= kNearlyFull) {
+      rest_ = std::max<Duration>(rest_ / 2, kShortest);
+    } else if (round_ >= kMuch) {
+      until_ = std::max<TimePoint>(until_, now + rest_);
+      if (round_ < kNearlyFull / 2) rest_ = std::min<Duration>(rest_ * 2, kLongest);
+    }
     round_ = 0;
   }
   // The next pipe is full, and a large one: its reader has enough to do for longer than that.
-  void full(TimePoint now) { until_ = now + kLongRest; }
+  void full(TimePoint now) { until_ = now + kWhileFull; }
   bool rests(TimePoint now) const { return now < until_; }
   // How long to wait for other events, at most.
   Duration left(TimePoint now, Duration limit) const {
@@ -33,10 +38,12 @@ class OutputPace {
  private:
   static constexpr std::size_t kMuch = std::size_t{8} << 10;
   static constexpr std::size_t kNearlyFull = std::size_t{128} << 10;  // pipes have 256 KiB
-  static constexpr auto kRest = std::chrono::microseconds(200);
-  static constexpr auto kLongRest = std::chrono::microseconds(500);
+  static constexpr auto kShortest = std::chrono::microseconds(100);
+  static constexpr auto kLongest = std::chrono::microseconds(1000);
+  static constexpr auto kWhileFull = std::chrono::microseconds(500);
 
-  std::size_t round_ = 0;  // bytes taken in this round
+  std::size_t round_ = 0;      // bytes taken in this round
+  Duration rest_ = kShortest;  // long enough for a good part of a pipe to gather
   TimePoint until_{};
 };
 

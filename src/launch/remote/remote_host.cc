@@ -424,6 +424,9 @@ void RemoteHost::tick(TimePoint now) {
     heard_ = now;
   }
   const auto patience = state_ == State::kPushing ? common_.startLimit : Duration(kSilence);
+  // What it has said may not have been read yet: we may have been stopped ourselves.
+  if (state_ != State::kConnecting && now - heard_ > patience) ready();
+  if (over()) return;
   if (state_ != State::kConnecting && now - heard_ > patience) {
     return fail("nothing has been heard from it for " +
                 std::to_string(std::chrono::duration_cast<seconds>(patience).count()) + " s");
