@@ -75,16 +75,20 @@ void Shared::watch() {
   for (const std::int32_t peer : ranks) {
     if (peer == ranks[static_cast<std::size_t>(me)]) continue;
     const auto watch = std::make_shared<Watch>();
-    const LinkHandle handle = port->recv(peer, watchSlot(), watch->notice,
-                                         [self = weak_from_this(), watch](const Status& status) {
-                                           const auto shared = self.lock();
-                                           if (!shared || status.code() == Code::kCancelled) return;
-                                           if (status.ok()) {
-                                             shared->heard(watch->notice);
-                                           } else {
-                                             shared->fail(status);
-                                           }
-                                         });
+    const LinkHandle handle = port->recv(
+        peer, watchSlot(), watch->notice, [self = weak_from_this(), watch](const Status& status) {
+          const auto shared = self.lock();
+          // A member that left in good order matters only to those who still need it: their own
+          // sends and receives fail.
+          if (!shared || status.code() == Code::kCancelled || status.code() == Code::kShutdown) {
+            return;
+          }
+          if (status.ok()) {
+            shared->heard(watch->notice);
+          } else {
+            shared->fail(status);
+          }
+        });
     const std::lock_guard lock(mutex);
     watch->handle = handle;
     watches_.push_back(watch);
