@@ -13,43 +13,28 @@ void AnyReceive::start(Peers peers) {
 }
 
 void AnyReceive::attempt(std::size_t index) {
-  std::unique_lock lock(mutex_);
-  if (settled_) return;
-  const auto& [peer, connection] = peers_[index];
-  const auto self = shared_from_this();
-  trying_ = std::this_thread::get_id();
-  const bool taken = connection->recvArrived(
-      slot_, memory_,
-      [self, from = peer](const Status& status) {
-        // Without the lock only; who holds it passes the status on.
-        if (self->trying_ == std::this_thread::get_id()) {
-          self->early_ = status;
-        } else {
-          self->done_(status, from);
-        }
-      },
-      id_,
-      [self, index](const Status& status) {
-        if (self->trying_ == std::this_thread::get_id()) {
-          self->early_ = status;
-        } else if (status.ok()) {
-          self->attempt(index);
-        } else {
-          self->failed(index, status);
-        }
-      });
-  trying_ = std::thread::id();
-  std::optional<Status> early = std::exchange(early_, std::nullopt);
-  if (taken) {
-    settled_ = taken_ = true;
-    source_ = index;
-    stopWatching(index);
+  std::function<void()> after;
+  {
+    const std::lock_guard lock(mutex_);
+    if (settled_) return;
+    const auto& [peer, connection] = peers_[index];
+    const bool taken = connection->recvArrived(
+        slot_, memory_,
+        [self = shared_from_this(), from = peer](const Status& status) {
+          self->done_(status, status.code() == Code::kCancelled ? -1 : from);
+        },
+        id_,
+        [self = shared_from_this(), index](const Status& status) {
+          status.ok() ? self->attempt(index) : self->failed(index, status);
+        },
+        after);
+    if (taken) {
+      settled_ = taken_ = true;
+      source_ = index;
+      stopWatching(index);
+    }
   }
-  const int from = peer;
-  lock.unlock();
-  if (!early) return;
-  if (taken) return done_(*early, from);
-  failed(index, *early);
+  after();
 }
 
 void AnyReceive::failed(std::size_t index, const Status& why) {

@@ -3,14 +3,11 @@
 // belongs to no other receive. The end of one of them is its end too.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,7 +28,7 @@ class AnyReceive : public std::enable_shared_from_this<AnyReceive> {
   bool cancel();
 
  private:
-  // Takes a message of this peer, or goes on watching it. Calls done if that was all.
+  // Takes a message of this peer, or goes on watching it.
   void attempt(std::size_t index);
   void failed(std::size_t index, const Status& why);
   void stopWatching(std::size_t except);
@@ -47,8 +44,6 @@ class AnyReceive : public std::enable_shared_from_this<AnyReceive> {
   bool settled_ = false;    // taken, failed or cancelled
   std::size_t source_ = 0;  // of what was taken
   bool taken_ = false;
-  std::atomic<std::thread::id> trying_;
-  std::optional<Status> early_;  // of the trying thread: it came while mutex_ was held
 };
 
 }  // namespace farandole::link

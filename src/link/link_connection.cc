@@ -142,13 +142,20 @@ void LinkConnection::finishLocked(LinkCallback callback, Status status) {
   finished_.emplace_back(std::move(callback), std::move(status));
 }
 
-void LinkConnection::release(std::unique_lock<std::mutex>& lock) {
+LinkConnection::Calls LinkConnection::takeCallsLocked() {
   for (LinkCallback& arrived : inbox_.takeFired()) finishLocked(std::move(arrived), {});
-  const Finished finished = std::exchange(finished_, {});
-  const bool noted = std::exchange(noted_, false);
+  return {std::exchange(finished_, {}), std::exchange(noted_, false)};
+}
+
+void LinkConnection::make(const Calls& calls) const {
+  for (const auto& [call, why] : calls.finished) call(why);
+  if (calls.noted && events_.noted) events_.noted();
+}
+
+void LinkConnection::release(std::unique_lock<std::mutex>& lock) {
+  const Calls calls = takeCallsLocked();
   lock.unlock();
-  for (const auto& [call, why] : finished) call(why);
-  if (noted && events_.noted) events_.noted();
+  make(calls);
 }
 
 }  // namespace farandole

@@ -86,9 +86,10 @@ class LinkConnection : public LinkHandler,
   bool cancelSend(std::uint64_t slot, std::uint64_t id);
   bool cancelRecv(std::uint64_t slot, std::uint64_t id);
   // Receives a message of this slot that is here, or on its way, and belongs to no receive yet. If
-  // there is none: false, and `arrived` is called once there is one or the connection ends.
+  // there is none: false, and `arrived` is called once there is one or the connection ends. Makes
+  // no call itself: `after` makes those that are due.
   bool recvArrived(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done,
-                   std::uint64_t id, LinkCallback arrived);
+                   std::uint64_t id, LinkCallback arrived, std::function<void()>& after);
   void unwatch(std::uint64_t slot, std::uint64_t id);
   // Copied. An error if the connection has ended or too much waits for it.
   Status control(std::string message);
@@ -106,6 +107,10 @@ class LinkConnection : public LinkHandler,
  private:
   enum class State { kWaiting, kOpen, kLeaving, kEnded };
   using Finished = std::vector<std::pair<LinkCallback, Status>>;
+  struct Calls {
+    Finished finished;
+    bool noted = false;
+  };
 
   Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override;
   Result<bool> frameEnds(const link::FrameHeader& header) override;
@@ -123,6 +128,8 @@ class LinkConnection : public LinkHandler,
   void finishLocked(LinkCallback callback, Status status);
   void watchLocked(bool writing);
   Status namedLocked(Status status) const;
+  Calls takeCallsLocked();
+  void make(const Calls& calls) const;
   // Unlocks and calls what has finished.
   void release(std::unique_lock<std::mutex>& lock);
 

@@ -49,8 +49,9 @@ void LinkConnection::recvLocked(link::ReceiveOperation operation) {
 }
 
 bool LinkConnection::recvArrived(std::uint64_t slot, std::span<std::uint8_t> memory,
-                                 LinkCallback done, std::uint64_t id, LinkCallback arrived) {
-  std::unique_lock lock(mutex_);
+                                 LinkCallback done, std::uint64_t id, LinkCallback arrived,
+                                 std::function<void()>& after) {
+  const std::lock_guard lock(mutex_);
   const bool open = state_ == State::kWaiting || state_ == State::kOpen;
   const bool taken = inbox_.hasUnclaimed(slot);
   if (taken) {
@@ -60,7 +61,7 @@ bool LinkConnection::recvArrived(std::uint64_t slot, std::span<std::uint8_t> mem
   } else {
     finishLocked(std::move(arrived), end_);
   }
-  release(lock);
+  after = [self = shared_from_this(), calls = takeCallsLocked()] { self->make(calls); };
   return taken;
 }
 
