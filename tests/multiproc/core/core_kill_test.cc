@@ -124,9 +124,9 @@ TEST_P(Kill, AtAnyMomentIsKnownToAllWithinASecond) {
 INSTANTIATE_TEST_SUITE_P(Rounds, Kill, ::testing::Range(1, 6));
 
 TEST(KillWhileStarting, EndsEveryonesInit) {
-  constexpr int kRounds = 30;
+  constexpr int kStarts = 30;
   std::mt19937 random(99);
-  for (int round = 0; round < kRounds && !HasFailure(); ++round) {
+  for (int round = 0; round < kStarts && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const int victim = static_cast<int>(random() % 3);
     Job job({3, {"allreduce_until_lost", "ordinary", "alone", "leave", std::to_string(round)}});

@@ -59,7 +59,7 @@ class IdentityTest : public ::testing::Test {
 };
 
 TEST_F(IdentityTest, AloneWithoutAnything) {
-  const auto alone = identity();
+  auto alone = identity();
   ASSERT_TRUE(alone.ok());
   EXPECT_EQ(alone->config.size, 1);
   EXPECT_FALSE(alone->meeting);
@@ -67,7 +67,7 @@ TEST_F(IdentityTest, AloneWithoutAnything) {
 
 TEST_F(IdentityTest, TorchrunTellsEverything) {
   torchrun();
-  const auto found = identity();
+  auto found = identity();
   ASSERT_TRUE(found.ok()) << found.status().message();
   EXPECT_EQ(found->config.rank, 3);
   EXPECT_EQ(found->config.size, 4);
@@ -88,7 +88,7 @@ TEST_F(IdentityTest, OurLauncherOutranksIt) {
                      {"FARANDOLE_SIZE", "2"},
                      {"FARANDOLE_AGENT", "@x"},
                      {"FARANDOLE_JOB", "j"}});
-  const auto found = identity();
+  auto found = identity();
   ASSERT_TRUE(found.ok()) << found.status().message();
   EXPECT_EQ(found->config.size, 2);
   EXPECT_FALSE(found->meeting);
@@ -108,7 +108,7 @@ TEST_F(IdentityTest, APodIsOneRank) {
                      {"MASTER_ADDR", "job-master-0"},
                      {"MASTER_PORT", "23456"},
                      {"FARANDOLE_SECRET", kSecret}});
-  const auto found = identity();
+  auto found = identity();
   ASSERT_TRUE(found.ok()) << found.status().message();
   EXPECT_EQ(found->config.rank, 1);
   EXPECT_EQ(found->config.size, 2);
@@ -124,7 +124,7 @@ TEST_F(IdentityTest, WithoutASecretOnlyOnLoopback) {
   EXPECT_THAT(refusal(), HasSubstr("openssl rand -hex 32"));
   for (const char* address : {"127.0.0.1", "localhost", "::1"}) {
     variables_["MASTER_ADDR"] = address;
-    const auto found = identity();
+    auto found = identity();
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found->config.secret.size(), 64u);
     // The same for every rank of this user, and nobody else's.

@@ -57,7 +57,7 @@ TEST_F(MeetingTest, ValuesReachEverybodyBeforeAndAfter) {
   });
   ASSERT_TRUE(at(1).put("k", "v", soon()).ok());
   waiting.join();
-  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(*at(rank).get("k", soon()), "v");
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(at(rank).get("k", soon()).value(), "v");
   EXPECT_THAT(at(2).put("k", "w", soon()).message(), HasSubstr("provided twice"));
   EXPECT_EQ(at(1).get("never", Deadline::after(std::chrono::milliseconds(50))).status().code(),
             Code::kTimeout);
@@ -109,13 +109,13 @@ TEST_F(MeetingTest, AnotherJobIsNotLetIn) {
     EXPECT_FALSE((*joined)->put("x", "y", Deadline::after(std::chrono::seconds(2))).ok());
   }
   EXPECT_TRUE(at(1).put("x", "z", soon()).ok());
-  EXPECT_EQ(*at(0).get("x", soon()), "z");
+  EXPECT_EQ(at(0).get("x", soon()).value(), "z");
 }
 
 TEST(PlaceTest, NonsenseIsRefused) {
   const Place place{2, 1, "alpha", "card"};
   const std::string bytes = encodePlace(place);
-  EXPECT_EQ(*decodePlace(bytes), place);
+  EXPECT_EQ(decodePlace(bytes).value(), place);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     EXPECT_FALSE(decodePlace(bytes.substr(0, i)).ok()) << i;
   }
