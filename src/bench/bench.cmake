@@ -10,6 +10,3 @@ target_link_libraries(farandole_bench PUBLIC farandole_collective CLI11::CLI11
 target_link_libraries(farandole_bench PRIVATE ${CMAKE_DL_LIBS})
 # Loaded by those who need it (core_library.h), not linked.
 target_compile_definitions(farandole_bench PRIVATE FARANDOLE_CORE_LIBRARY="$<TARGET_SONAME_FILE_NAME:farandole>")
-if(FARANDOLE_SANITIZE)
-  target_compile_options(farandole_bench PRIVATE -O0)
-endif()

@@ -9,7 +9,3 @@ list(FILTER launch_sources EXCLUDE REGEX "/main\\.cc$")
 add_library(farandole_launch STATIC ${launch_sources})
 target_link_libraries(farandole_launch PUBLIC farandole_bootstrap farandole_base CLI11::CLI11 nlohmann_json::nlohmann_json
   ${yaml_cpp})
-# Under a sanitizer the launcher is checked, not hurried: half the time to compile.
-if(FARANDOLE_SANITIZE)
-  target_compile_options(farandole_launch PRIVATE -O0)
-endif()

@@ -2,6 +2,9 @@
 add_executable(conformance_rank ${CMAKE_CURRENT_LIST_DIR}/conformance_rank.cc)
 target_include_directories(conformance_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(conformance_rank PRIVATE farandole farandole_options)
+if(FARANDOLE_SANITIZE)
+  target_compile_options(conformance_rank PRIVATE -O1)
+endif()
 
 # Under a sanitizer the paths count, not the sizes of the job; the engine's own tests have more ranks there.
 set(conformance_ranks 1 2 3 5 8)
@@ -22,6 +25,22 @@ foreach(case allreduce scales bits allgather broadcast alltoall reducescatter ro
     add_test(NAME conformance.link.${case}.np${ranks}
       COMMAND farandole_command run -np ${ranks} --no-hierarchy $<TARGET_FILE:conformance_rank> ${case})
     set_tests_properties(conformance.link.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 300)
+  endforeach()
+endforeach()
+
+# The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
+find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
+find_program(FARANDOLE_MPICH_RUN mpiexec.mpich)
+foreach(abi openmpi mpich)
+  string(TOUPPER ${abi} upper)
+  if(NOT TARGET farandole_mpi_${abi} OR NOT FARANDOLE_${upper}_RUN)
+    continue()
+  endif()
+  foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
+    add_test(NAME conformance.${abi}.${case}.np3
+      COMMAND timeout -k 5 100 ${FARANDOLE_${upper}_RUN} -n 3 $<TARGET_FILE:conformance_rank> ${case})
+    set_tests_properties(conformance.${abi}.${case}.np3 PROPERTIES LABELS conformance TIMEOUT 120 PROCESSORS 2
+      ENVIRONMENT "FARANDOLE_HIERARCHY=off;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
   endforeach()
 endforeach()
 
