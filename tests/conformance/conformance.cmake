@@ -28,6 +28,10 @@ foreach(case allreduce scales bits allgather broadcast alltoall reducescatter ro
   endforeach()
 endforeach()
 
+add_test(NAME conformance.without_launcher
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh $<TARGET_FILE:conformance_rank> bits)
+set_tests_properties(conformance.without_launcher PROPERTIES LABELS conformance TIMEOUT 120)
+
 # The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
 find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
 find_program(FARANDOLE_MPICH_RUN mpiexec.mpich)
