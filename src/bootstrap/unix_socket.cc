@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace farandole {
 namespace {
@@ -48,6 +49,18 @@ Status fillRandom(std::span<std::uint8_t> bytes) {
     have += static_cast<std::size_t>(got);
   }
   return {};
+}
+
+Result<std::string> randomHex(int bytes) {
+  std::vector<std::uint8_t> random(static_cast<std::size_t>(bytes));
+  FARANDOLE_RETURN_IF_ERROR(fillRandom(random));
+  std::string hex;
+  for (const std::uint8_t byte : random) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
 }
 
 Result<std::string> randomSocketName() {

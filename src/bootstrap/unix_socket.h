@@ -19,6 +19,8 @@ namespace farandole {
 
 // Fills with bytes from the kernel's random generator.
 Status fillRandom(std::span<std::uint8_t> bytes);
+// `bytes` of them as hexadecimal digits.
+Result<std::string> randomHex(int bytes);
 
 // An unguessable name for an abstract socket, e.g. "farandole-3f…" (128 random bits).
 Result<std::string> randomSocketName();

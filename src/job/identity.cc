@@ -1,7 +1,6 @@
 #include "job/identity.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "bootstrap/unix_socket.h"
 
 namespace farandole {
 namespace {
@@ -76,19 +76,12 @@ Result<std::string> ownSecret(const GetEnv& getEnv) {
   if (::access(path.c_str(), F_OK) != 0) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    std::array<unsigned char, 32> random{};
-    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-      return Status::fromErrno("getrandom", errno);
-    }
-    std::string text;
-    for (const unsigned char byte : random) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      text += {kDigits[byte >> 4], kDigits[byte & 15]};
-    }
+    auto text = randomHex(32);
+    FARANDOLE_RETURN_IF_ERROR(text.status());
     const std::string draft = path + "." + std::to_string(::getpid());
     const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    const bool written =
-        file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const bool written = file && ::write(file.get(), text->data(), text->size()) ==
+                                     static_cast<ssize_t>(text->size());
     const bool linked = written && (::link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST);
     const int why = errno;
     if (file) ::unlink(draft.c_str());

@@ -1,16 +1,15 @@
 #include "job/mpi_start.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 
 #include "base/log.h"
+#include "bootstrap/unix_socket.h"
 #include "collective/engine_loader.h"
 #include "control/codec.h"
 
@@ -52,17 +51,6 @@ std::string machineName() {
   struct stat network {};
   ::stat("/proc/self/ns/net", &network);
   return boot + "/" + std::to_string(network.st_ino) + "/" + std::to_string(::geteuid());
-}
-
-Result<std::string> randomHex() {
-  std::array<unsigned char, 32> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return Status::fromErrno("getrandom", errno);
-  }
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) text += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return text;
 }
 
 void place(const std::vector<Card>& cards, Config& config) {
@@ -112,7 +100,7 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
   Card mine{machineName(), host.data(), ""};
   if (config.rank == 0) {
-    auto secret = randomHex();
+    auto secret = randomHex(32);
     FARANDOLE_RETURN_IF_ERROR(secret.status());
     mine.secret = std::move(secret).value();
   }

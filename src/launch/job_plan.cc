@@ -36,18 +36,6 @@ std::string hostName() {
   return name;
 }
 
-Result<std::string> randomHex(int bytes) {
-  std::vector<std::uint8_t> random(static_cast<std::size_t>(bytes));
-  FARANDOLE_RETURN_IF_ERROR(fillRandom(random));
-  std::string hex;
-  for (const std::uint8_t byte : random) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
-}
-
 namespace {
 
 Result<Binding> bindingOf(const JobPlan& plan, const CpuTopology& topology, const CpuSet& allowed) {

@@ -80,7 +80,4 @@ Result<int> freePort();
 
 std::string hostName();
 
-// `bytes` random bytes from the kernel, as hex.
-Result<std::string> randomHex(int bytes);
-
 }  // namespace farandole
