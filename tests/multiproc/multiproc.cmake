@@ -1,7 +1,10 @@
 # Real processes on this machine. Every folder brings its own .cmake file.
 set(multiproc_folders launch core bench mpi)
-if(single_threaded)
-  list(REMOVE_ITEM multiproc_folders launch bench mpi)
+if(FARANDOLE_SANITIZE)
+  list(REMOVE_ITEM multiproc_folders bench mpi)
+endif()
+if(threaded_launch)
+  list(REMOVE_ITEM multiproc_folders launch)
 endif()
 foreach(folder ${multiproc_folders})
   include(${CMAKE_CURRENT_LIST_DIR}/${folder}/${folder}.cmake)
