@@ -19,8 +19,14 @@ namespace fs = std::filesystem;
 
 Result<std::string> content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Status::fromErrno("cannot read '" + path + "'", errno);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (!file || error) return Status::fromErrno("cannot read '" + path + "'", errno);
+  std::string bytes(size, '\0');
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) {
+    return Status::unavailable("cannot read '" + path + "': it changed meanwhile");
+  }
+  return bytes;
 }
 
 // The linker's hash of a program or library; nothing for other files. Reads a few kilobytes, where
