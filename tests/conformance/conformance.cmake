@@ -20,17 +20,28 @@ foreach(case allreduce scales bits allgather broadcast alltoall reducescatter ro
 endforeach()
 
 # The engine between machines, among ranks of this one.
+set(link_ranks 2 3)
+if(FARANDOLE_SANITIZE)
+  set(link_ranks 3)
+endif()
 foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
-  foreach(ranks 2 3)
+  foreach(ranks ${link_ranks})
     add_test(NAME conformance.link.${case}.np${ranks}
       COMMAND farandole_command run -np ${ranks} --no-hierarchy $<TARGET_FILE:conformance_rank> ${case})
     set_tests_properties(conformance.link.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 300)
   endforeach()
 endforeach()
 
-add_test(NAME conformance.without_launcher
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh $<TARGET_FILE:conformance_rank> bits)
-set_tests_properties(conformance.without_launcher PROPERTIES LABELS conformance TIMEOUT 120)
+# Ranks that others have started: alone, and as the hierarchy of two machines that are this one twice. On real hosts the
+# hierarchy is tested in tests/lab.
+foreach(layout 2x1 2x2)
+  string(REPLACE "x" ";" counts ${layout})
+  foreach(case allreduce bits allgather broadcast reducescatter rooted)
+    add_test(NAME conformance.without_launcher.${layout}.${case}
+      COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh ${counts} $<TARGET_FILE:conformance_rank> ${case})
+    set_tests_properties(conformance.without_launcher.${layout}.${case} PROPERTIES LABELS conformance TIMEOUT 240)
+  endforeach()
+endforeach()
 
 # The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
 find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
@@ -47,15 +58,6 @@ foreach(abi openmpi mpich)
       ENVIRONMENT "FARANDOLE_HIERARCHY=off;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
   endforeach()
 endforeach()
-
-# The hierarchy is tested on real hosts in tests/lab; here, for the sanitizers, two hosts are this one twice.
-if(FARANDOLE_SANITIZE)
-  foreach(case allreduce bits allgather broadcast reducescatter rooted)
-    add_test(NAME conformance.hierarchy.${case}
-      COMMAND ${CMAKE_CURRENT_LIST_DIR}/two_hosts.sh $<TARGET_FILE:farandole_command> $<TARGET_FILE:conformance_rank> ${case})
-    set_tests_properties(conformance.hierarchy.${case} PROPERTIES LABELS conformance TIMEOUT 300)
-  endforeach()
-endif()
 
 # 2 × 2 GiB; too slow under a sanitizer.
 if(NOT FARANDOLE_SANITIZE)
