@@ -50,40 +50,37 @@ TEST(LabEngines, FlatLinkConforms) {
           {"allreduce", "bits", "allgather", "alltoall", "rooted"});
 }
 
-// Each MPI's own starter on two machines: shared memory inside, MPI between.
-TEST(LabEngines, HierarchyOverMpiConforms) {
+// Open MPI's own starter on two machines: shared memory inside, MPI between.
+TEST(LabEngines, HierarchyOverOpenMpiConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  const Words starters[] = {
-      {"env",
-       "OMPI_ALLOW_RUN_AS_ROOT=1",
-       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-       "mpirun.openmpi",
-       "-H",
-       "h0:2,h1:2",
-       "-np",
-       "4",
-       "--mca",
-       "plm_rsh_agent",
-       "ssh -p 12345",
-       "--mca",
-       "btl",
-       "tcp,self",
-       "--mca",
-       "btl_tcp_if_include",
-       "eth0",
-       "--mca",
-       "oob_tcp_if_include",
-       "eth0"},
-      {"mpiexec.mpich", "-hosts", "h0:2,h1:2", "-n", "4", "-launcher", "ssh", "-iface", "eth0"}};
-  for (const Words& starter : starters) {
-    for (const char* each : {"allreduce", "allgather", "broadcast", "reducescatter"}) {
-      Words words = starter;
-      words.insert(words.end(), {CONFORMANCE_RANK, each});
-      const Outcome outcome = lab.run("h0", words, seconds(100));
-      EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
-      EXPECT_EQ(countOf(outcome.out, " checks"), 4) << each << ": " << outcome.out;
-    }
+  for (const char* each : {"bits", "allgather", "reducescatter"}) {
+    const Outcome outcome = lab.run("h0",
+                                    {"env",
+                                     "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                     "mpirun.openmpi",
+                                     "-H",
+                                     "h0:2,h1:2",
+                                     "-np",
+                                     "4",
+                                     "--mca",
+                                     "plm_rsh_agent",
+                                     "ssh -p 12345",
+                                     "--mca",
+                                     "btl",
+                                     "tcp,self",
+                                     "--mca",
+                                     "btl_tcp_if_include",
+                                     "eth0",
+                                     "--mca",
+                                     "oob_tcp_if_include",
+                                     "eth0",
+                                     CONFORMANCE_RANK,
+                                     each},
+                                    seconds(35));
+    EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
+    EXPECT_EQ(countOf(outcome.out, " checks"), 4) << each << ": " << outcome.out;
   }
 }
 
