@@ -12,11 +12,11 @@
 #include <optional>
 
 #include "api/handle_table.h"
-#include "job/identity.h"
-#include "job/mpi_start.h"
 #include "api/runtime.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
+#include "job/identity.h"
+#include "job/mpi_start.h"
 #include "observe/timeline.h"
 
 namespace farandole {

@@ -9,8 +9,6 @@
 #include <mutex>
 #include <vector>
 
-#include "job/job_link.h"
-#include "job/topology.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "bootstrap/bootstrap.h"
@@ -19,6 +17,8 @@
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
 #include "conductor/watch.h"
+#include "job/job_link.h"
+#include "job/topology.h"
 
 namespace farandole {
 

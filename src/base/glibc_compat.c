@@ -48,8 +48,7 @@ static int look(struct dl_phdr_info* info, size_t size, void* data) {
   return 1;
 }
 
-__attribute__((visibility("hidden"))) int _dl_find_object(
-    void* pc, struct dl_find_object* found) {
+__attribute__((visibility("hidden"))) int _dl_find_object(void* pc, struct dl_find_object* found) {
   struct search search = {(uintptr_t)pc, found};
   return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
 }

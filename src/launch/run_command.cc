@@ -113,8 +113,7 @@ void RunCommand::addOutputOptions() {
 }
 
 void RunCommand::addConnectionOptions() {
-  option("--engine", options_.engine, "What connects machines (default auto: link)",
-         "auto|link");
+  option("--engine", options_.engine, "What connects machines (default auto: link)", "auto|link");
   run_->add_flag("--no-hierarchy", options_.noHierarchy,
                  "Use that engine inside machines too, instead of shared memory");
   option("--wire-security", options_.wireSecurity,
