@@ -228,30 +228,5 @@ TEST(NetAlgorithms, TheTableSaysWhatIsChosen) {
   }
 }
 
-// For people: --gtest_also_run_disabled_tests.
-TEST(NetGroup, DISABLED_HowLongAnAllreduceTakes) {
-  for (const int ranks : {2, 4}) {
-    NetGroup group(ranks);
-    group.run([](NetMember& member) {
-      auto communicator = member.world();
-      for (const std::size_t bytes :
-           {4UL, 4096UL, 65536UL, 262144UL, 1048576UL, 4194304UL, 16777216UL}) {
-        std::vector<float> values(bytes / 4, 0.0F);
-        const int rounds = bytes < 100000 ? 500 : bytes < 2000000 ? 100 : 15;
-        std::vector<double> times;
-        for (int round = 0; round < rounds; ++round) {
-          const TimePoint start = Clock::now();
-          ASSERT_TRUE(member.wait(sum(*communicator, values)).ok());
-          times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-        }
-        std::sort(times.begin(), times.end());
-        if (member.rank() != 0) continue;
-        std::printf("%d ranks %9zu B  median %9.1f us  best %9.1f us\n", member.size(), bytes,
-                    times[times.size() / 2], times.front());
-      }
-    });
-  }
-}
-
 }  // namespace
 }  // namespace farandole::testing
