@@ -69,12 +69,7 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
     FARANDOLE_RETURN_IF_ERROR(started.status());
     engine_ = std::move(started->engine);
     mpiConfig_ = config;
-    if (!started->bootstrap) return {};
-    const std::lock_guard lock(mutex_);
-    agent_ = std::move(started->bootstrap);
-    agent_->onRankEnd([this](const RankEnd& end) {
-      if (const auto current = runtime()) current->rankEnded(end);
-    });
+    if (started->bootstrap) listenTo(std::move(started->bootstrap));
     return {};
   }
   if (agent_ || (config.agent.empty() && !identity.meeting)) return {};
@@ -89,13 +84,17 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
     FARANDOLE_RETURN_IF_ERROR(agent.status());
     bootstrap = std::move(agent).value();
   }
+  listenTo(std::move(bootstrap));
+  return {};
+}
+
+void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
   const std::lock_guard lock(mutex_);
   agent_ = std::move(bootstrap);
   // Events reach whatever runtime there is at that time.
   agent_->onRankEnd([this](const RankEnd& end) {
     if (const auto current = runtime()) current->rankEnded(end);
   });
-  return {};
 }
 
 Status Library::init(std::chrono::milliseconds timeout) {

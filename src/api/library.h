@@ -60,6 +60,7 @@ class Library {
   // With lifeMutex_ held.
   Status end(const std::shared_ptr<Runtime>& ending);
   Status connectAgent(Identity& identity, Deadline deadline);
+  void listenTo(std::unique_ptr<Bootstrap> bootstrap);
   static void afterForkInChild();
   static void atExit();
 

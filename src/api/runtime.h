@@ -80,6 +80,8 @@ class Runtime {
   // The number by which a set's messages between machines are known: chosen by its first member.
   Result<std::uint32_t> linkKeyOf(std::int32_t id, const SetInfo& info, const std::string& key,
                                   Deadline deadline);
+  // Wakes this rank's driver; any thread.
+  std::function<void()> ownBell();
   // True if members of it can only be reached through the mesh.
   bool usesMesh(const SetInfo& info) const;
   // Between machines: MPI or the link.

@@ -84,6 +84,10 @@ Result<std::byte*> Runtime::areaOf(const Locals& locals, std::size_t bytes, cons
   return area;
 }
 
+std::function<void()> Runtime::ownBell() {
+  return [neighbourhood = neighbourhood_.get()] { neighbourhood->ring(neighbourhood->rank()); };
+}
+
 bool Runtime::usesMesh(const SetInfo& info) const {
   if (!link_) return false;
   return !config_.hierarchy ||
@@ -129,9 +133,7 @@ Result<std::unique_ptr<Communicator>> Runtime::outerCommunicator(
   options.ranks = ranks;
   options.me = me;
   options.key = key;
-  options.wake = [neighbourhood = neighbourhood_.get()] {
-    neighbourhood->ring(neighbourhood->rank());
-  };
+  options.wake = ownBell();
   options.wire = wireFormatFromName(config_.wire).value_or(WireFormat::kNative);
   for (const auto rank : ranks) options.hosts.push_back(topology_.at(rank).host);
   return makeNetCommunicator(std::move(options));
@@ -203,9 +205,7 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     options.key = linkKey;
     options.ranks = info.ranks;
     options.me = info.me;
-    options.wake = [neighbourhood = neighbourhood_.get()] {
-      neighbourhood->ring(neighbourhood->rank());
-    };
+    options.wake = ownBell();
     options.mark = [marks = marks_.get()] { return marks->mine(); };
     options.onLeft = [marks = marks_.get()](std::int32_t rank, std::uint32_t mark) {
       if (mark != kStillHere) marks->told(rank, mark);

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/little_endian.h"
 #include "bootstrap/unix_socket.h"
 
 namespace farandole {
@@ -23,20 +24,6 @@ constexpr std::size_t kMaxSecret = 1024;
 constexpr std::size_t kMaxJob = 256;
 
 using Bytes = std::vector<std::uint8_t>;
-
-template <typename T>
-void store(std::uint8_t* out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) out[i] = static_cast<std::uint8_t>(value >> (8 * i));
-}
-
-template <typename T>
-T load(const std::uint8_t* in) {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value |= static_cast<T>(static_cast<T>(in[i]) << (8 * i));
-  }
-  return value;
-}
 
 void append(Bytes& out, std::span<const std::uint8_t> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());

@@ -63,6 +63,12 @@ Result<std::string> randomHex(int bytes) {
   return hex;
 }
 
+std::string hostName() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
 Result<std::string> randomSocketName() {
   std::array<std::uint8_t, 16> bytes{};
   FARANDOLE_RETURN_IF_ERROR(fillRandom(bytes));

@@ -21,6 +21,8 @@ namespace farandole {
 Status fillRandom(std::span<std::uint8_t> bytes);
 // `bytes` of them as hexadecimal digits.
 Result<std::string> randomHex(int bytes);
+// This machine's own, "localhost" if it has none.
+std::string hostName();
 
 // An unguessable name for an abstract socket, e.g. "farandole-3f…" (128 random bits).
 Result<std::string> randomSocketName();

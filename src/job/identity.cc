@@ -34,11 +34,6 @@ Result<int> numberOf(const GetEnv& getEnv, const char* name, int low, int high, 
   return value;
 }
 
-std::string hostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
 bool isLoopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.starts_with("127.");
 }

@@ -96,9 +96,7 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
     logInfo(std::string(start.engine->notice()));
   }
 
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  Card mine{machineName(), host.data(), ""};
+  Card mine{machineName(), hostName(), ""};
   if (config.rank == 0) {
     auto secret = randomHex(32);
     FARANDOLE_RETURN_IF_ERROR(secret.status());

@@ -30,12 +30,6 @@ Result<int> freePort() {
   return static_cast<int>(ntohs(address.sin_port));
 }
 
-std::string hostName() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
-  return name;
-}
-
 namespace {
 
 Result<Binding> bindingOf(const JobPlan& plan, const CpuTopology& topology, const CpuSet& allowed) {

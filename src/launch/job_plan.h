@@ -78,6 +78,4 @@ JobPlan planLocalJob(int size, std::vector<std::string> command);
 // A port that is free on this machine now. Scripts for torch.distributed open it on rank 0's host.
 Result<int> freePort();
 
-std::string hostName();
-
 }  // namespace farandole

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "bootstrap/unix_socket.h"
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
 #include "launch/listening.h"

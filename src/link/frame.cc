@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "link/bytes.h"
+#include "base/little_endian.h"
 
 namespace farandole::link {
 namespace {

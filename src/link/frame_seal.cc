@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "link/bytes.h"
+#include "base/little_endian.h"
 
 namespace farandole::link {
 namespace {

@@ -73,35 +73,35 @@ Status LinkMesh::introduce(int peer, std::string_view card) {
   return ::getpid() != owner_ ? forked() : core_->introduce(peer, card);
 }
 
-LinkHandle LinkMesh::send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
-                          LinkCallback done) {
+std::shared_ptr<LinkConnection> LinkMesh::connectionFor(int peer, std::uint64_t slot,
+                                                        const LinkCallback& done) {
   if (::getpid() != owner_) {
     done(forked());
-    return {};
+    return nullptr;
   }
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
   if (!connection.ok()) {
     done(connection.status());
-    return {};
+    return nullptr;
   }
+  return std::move(connection).value();
+}
+
+LinkHandle LinkMesh::send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                          LinkCallback done) {
+  const auto connection = connectionFor(peer, slot, done);
+  if (!connection) return {};
   const LinkHandle handle{peer, slot, core_->nextId(), true, nullptr};
-  (*connection)->send(slot, bytes, std::move(done), handle.id);
+  connection->send(slot, bytes, std::move(done), handle.id);
   return handle;
 }
 
 LinkHandle LinkMesh::recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
                           LinkCallback done) {
-  if (::getpid() != owner_) {
-    done(forked());
-    return {};
-  }
-  Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
-  if (!connection.ok()) {
-    done(connection.status());
-    return {};
-  }
+  const auto connection = connectionFor(peer, slot, done);
+  if (!connection) return {};
   const LinkHandle handle{peer, slot, core_->nextId(), false, nullptr};
-  (*connection)->recv(slot, memory, std::move(done), handle.id);
+  connection->recv(slot, memory, std::move(done), handle.id);
   return handle;
 }
 

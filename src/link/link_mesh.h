@@ -132,6 +132,9 @@ class LinkMesh {
 
  private:
   class Core;
+  // Null if there is none; done has then been told why.
+  std::shared_ptr<LinkConnection> connectionFor(int peer, std::uint64_t slot,
+                                                const LinkCallback& done);
   explicit LinkMesh(std::shared_ptr<Core> core);
   std::shared_ptr<Core> core_;
   pid_t owner_;

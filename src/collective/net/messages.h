@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/little_endian.h"
 #include "collective/net/point_to_point.h"
-#include "link/bytes.h"
 
 namespace farandole::net {
 
@@ -69,9 +69,9 @@ class PointToPoint::Send final : public NetOperation {
       return failForGood(Status::outOfMemory("no memory for a message"));
     }
     std::byte* const note = traffic().scratch();
-    link::store<std::uint64_t>(octets(note), number_);
-    link::store<std::uint64_t>(octets(note) + 8, bytes_);
-    link::store<std::uint64_t>(octets(note) + 16, static_cast<std::uint64_t>(tag_));
+    store<std::uint64_t>(octets(note), number_);
+    store<std::uint64_t>(octets(note) + 8, bytes_);
+    store<std::uint64_t>(octets(note) + 16, static_cast<std::uint64_t>(tag_));
     traffic().receive(to_, step(kAnswers, number_), std::span(answer(), kAnswerBytes), 0);
     traffic().send(to_, step(kEnvelopes, 0), std::span(note, kEnvelopeBytes), 1);
     if (!eager_ || bytes_ == 0) return;
@@ -112,8 +112,8 @@ class PointToPoint::Send final : public NetOperation {
 
   bool takeAnswer() {
     answered_ = true;
-    const auto verdict = link::load<std::uint64_t>(octets(answer()));
-    const auto capacity = link::load<std::uint64_t>(octets(answer()) + 8);
+    const auto verdict = load<std::uint64_t>(octets(answer()));
+    const auto capacity = load<std::uint64_t>(octets(answer()) + 8);
     if (verdict == 1) return true;
     refused(capacity);
     return false;
@@ -217,8 +217,8 @@ class PointToPoint::Receive final : public NetOperation {
   void answer(bool takes) {
     answered_ = true;
     std::byte* const note = traffic().scratch();
-    link::store<std::uint64_t>(octets(note), takes ? 1 : 0);
-    link::store<std::uint64_t>(octets(note) + 8, capacity_);
+    store<std::uint64_t>(octets(note), takes ? 1 : 0);
+    store<std::uint64_t>(octets(note) + 8, capacity_);
     traffic().send(envelope_.source, step(kAnswers, envelope_.number),
                    std::span(note, kAnswerBytes), 0);
   }

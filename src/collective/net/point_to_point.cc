@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/little_endian.h"
 #include "collective/net/messages.h"
-#include "link/bytes.h"
 
 namespace farandole::net {
 namespace {
@@ -58,9 +58,8 @@ void PointToPoint::postEnvelope(int member) {
 
 Result<PointToPoint::Envelope> PointToPoint::decode(int member) {
   const std::uint8_t* note = octets(peer(member).mail->scratch());
-  Envelope envelope{member, link::load<std::uint64_t>(note), link::load<std::uint64_t>(note + 8), 0,
-                    nullptr};
-  const auto tag = link::load<std::uint64_t>(note + 16);
+  Envelope envelope{member, load<std::uint64_t>(note), load<std::uint64_t>(note + 8), 0, nullptr};
+  const auto tag = load<std::uint64_t>(note + 16);
   if (envelope.number != peer(member).arrived || envelope.bytes > kMostBytes || tag > INT32_MAX) {
     return Status(Code::kMismatch, context_.nameOf(member) +
                                        " announced a message that cannot be: it runs another "

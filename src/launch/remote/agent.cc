@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "bootstrap/unix_socket.h"
 #include "launch/cpus.h"
 #include "launch/listening.h"
 #include "launch/poll_for.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace farandole::link {
+namespace farandole {
 
 template <typename T>
 void store(std::uint8_t* out, T value) {
@@ -20,4 +20,4 @@ T load(const std::uint8_t* in) {
   return value;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole
