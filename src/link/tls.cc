@@ -2,17 +2,14 @@
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
-#include <sys/auxv.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "base/aes_instructions.h"
 #include "link/socket_bio.h"
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#endif
 
 namespace farandole::link {
 namespace {
@@ -22,16 +19,6 @@ constexpr char kAesFirst[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA25
 constexpr char kChachaFirst[] = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kAes128GcmSha256[2] = {0x13, 0x01};
 constexpr std::string_view kExporterLabel = "EXPORTER-farandole-link-frames";
-
-bool hasAesInstructions() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
-#elif defined(__aarch64__)
-  return (::getauxval(AT_HWCAP) & HWCAP_AES) != 0;
-#else
-  return false;
-#endif
-}
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 #include "launch/doctor/checks.h"
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/links.h"
-#include "launch/doctor/parallel.h"
+#include "launch/parallel.h"
 #include "launch/doctor/reach.h"
 
 namespace farandole {

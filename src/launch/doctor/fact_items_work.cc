@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "base/fd.h"
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 #include "launch/doctor/fact_items.h"
 
 namespace farandole::fact_items {

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "launch/doctor/fact_access.h"
-#include "launch/doctor/parallel.h"
+#include "launch/parallel.h"
 
 namespace farandole {
 namespace {

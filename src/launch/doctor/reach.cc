@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/tcp_probe.h"
 #include "launch/remote/ssh_failure.h"
@@ -96,9 +96,7 @@ Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline dea
                               "correct it in -H or in the hostfile"});
     return reach;
   }
-  auto question = sshArguments(target, options, "true");
-  question.insert(question.begin() + 1, "-G");
-  const CommandEnd config = runBounded(question, sooner(deadline, kTcpTime));
+  const CommandEnd config = runBounded(sshQuestion(target, options), sooner(deadline, kTcpTime));
   if (!config.succeeded()) {
     reach.findings.push_back(fromSsh(host, explain(target, options, config)));
     return reach;

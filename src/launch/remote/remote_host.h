@@ -92,6 +92,7 @@ class RemoteHost {
 
   std::size_t index() const { return index_; }
   const std::string& name() const { return plan_.name; }
+  SshTarget& target() { return plan_.ssh; }  // to be settled before connect()
   State state() const { return state_; }
   const Hello& hello() const { return hello_; }
   pid_t pid() const { return pid_; }  // of ssh
@@ -120,7 +121,7 @@ class RemoteHost {
   std::string remoteScript() const;
 
   const std::size_t index_;
-  const HostPlan plan_;
+  HostPlan plan_;
   Connecting& common_;
   Listener& listener_;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "launch/remote/ssh_ciphers.h"
+
 namespace farandole::remote {
 namespace {
 
@@ -32,6 +34,9 @@ bool RemoteHosts::all(auto condition) const {
 void RemoteHosts::connect(const InheritedSignals& signals, const rlimit& files) {
   signals_ = &signals;
   files_ = &files;
+  std::vector<SshTarget*> targets;
+  for (const auto& host : hosts_) targets.push_back(&host->target());
+  preferFastCiphers(targets, common_.ssh);
   connectSome();
 }
 

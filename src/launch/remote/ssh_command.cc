@@ -84,6 +84,7 @@ std::vector<std::string> sshArguments(const SshTarget& target, const SshOptions&
   // Settings of a person's interactive sessions that would break ours.
   set("RemoteCommand=none");
   set("ClearAllForwardings=yes");
+  if (!target.ciphers.empty()) set("Ciphers=" + target.ciphers);
   if (const int port = portAsked(target, options); port != 0) {
     words.insert(words.end(), {"-p", std::to_string(port)});
   }
@@ -94,6 +95,12 @@ std::vector<std::string> sshArguments(const SshTarget& target, const SshOptions&
   }
   if (!target.user.empty()) words.insert(words.end(), {"-l", target.user});
   words.insert(words.end(), {"--", bareHost(target.host), remoteCommand});
+  return words;
+}
+
+std::vector<std::string> sshQuestion(const SshTarget& target, const SshOptions& options) {
+  std::vector<std::string> words = sshArguments(target, options, "true");
+  words.insert(words.begin() + 1, "-G");
   return words;
 }
 

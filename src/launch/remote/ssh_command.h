@@ -22,6 +22,7 @@ struct SshTarget {
   std::string host;  // a name, an alias of ssh_config, or an address; [::1] and ::1 are the same
   std::string user;  // empty: as ssh_config says, else our own
   int port = 0;      // 0: SshOptions::port
+  std::string ciphers = {};  // in this order; empty: as ssh_config says (see ssh_ciphers.h)
 };
 
 struct SshOptions {
@@ -47,6 +48,9 @@ Status checkSshTarget(const SshTarget& target, const SshOptions& options);
 // Both must have passed their checks (checkSshTarget, remoteShell).
 std::vector<std::string> sshArguments(const SshTarget& target, const SshOptions& options,
                                       const std::string& remoteCommand);
+
+// The argv that makes ssh print the settings it would use for the target, without connecting.
+std::vector<std::string> sshQuestion(const SshTarget& target, const SshOptions& options);
 
 // A command that runs the script in /bin/sh whatever the login shell is: sh, bash, zsh, csh and
 // fish understand it alike. They do because the script may contain neither a single quote, nor an

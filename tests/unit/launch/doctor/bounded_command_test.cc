@@ -1,4 +1,4 @@
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 
 namespace farandole {
 namespace {

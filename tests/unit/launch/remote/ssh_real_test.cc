@@ -7,7 +7,7 @@
 #include <fstream>
 #include <memory>
 
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 #include "launch/remote/ssh_failure.h"
 #include "unit/launch/remote/test_sshd.h"
 

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "base/fd.h"
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 
 extern char** environ;
 

@@ -1,4 +1,4 @@
-#include "launch/doctor/parallel.h"
+#include "launch/parallel.h"
 
 #include <algorithm>
 #include <atomic>
