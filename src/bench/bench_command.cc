@@ -37,6 +37,25 @@ void addCommonOptions(CLI::App& command, CommonOptions& options) {
   command.add_option("--svg", options.svg, "write a plot of time over size to this file");
 }
 
+void addSshOptions(CLI::App& command, int& port, std::string& identityFile) {
+  command.add_option("--ssh-port,-p", port, "port of the hosts' sshd")->check(CLI::Range(1, 65535));
+  command.add_option("--ssh-identity-file,-i", identityFile, "key for ssh");
+}
+
+void addHostOptions(CLI::App& command, bench::HostOptions& options) {
+  command.add_option("--hosts,-H", options.hosts, "ranks on these machines: alpha:2,beta:2");
+  command.add_option("--map-by", options.mapBy, "how they are spread over the machines")
+      ->check(CLI::IsMember({"slot", "node"}))
+      ->capture_default_str();
+  command.add_option("--wire-security", options.wireSecurity,
+                     "ours between machines, once for each: encrypt,integrity,handshake");
+  command.add_flag("--flat", options.flat, "ours also without shared memory inside the machines");
+  command.add_option("--lanes", options.lanes, "connections per pair of our ranks");
+  command.add_option("--network-interfaces", options.networkInterfaces,
+                     "interfaces for everybody's traffic");
+  addSshOptions(command, options.sshPort, options.identityFile);
+}
+
 void addCollective(CLI::App& bench) {
   auto options = std::make_shared<bench::CollectiveOptions>();
   CLI::App* command = bench.add_subcommand("collective", "time, bandwidth, and ratios to peers");
@@ -55,7 +74,13 @@ void addCollective(CLI::App& bench) {
       "peers in the same run: openmpi,mpich,intelmpi,gloo,deepspeed, all, available");
   command->add_flag("--bound", options->bound, "also this machine's bound (see: bench memory)");
   addCommonOptions(*command, *options);
-  command->callback([options] { finish(benchCollective(*options)); });
+  addHostOptions(*command, options->on);
+  auto list = std::make_shared<bool>(false);
+  command->add_flag("--list-algorithms", *list, "print which algorithm is used when, and leave");
+  command->callback([options, list] {
+    if (*list) return bench::listAlgorithms();
+    finish(benchCollective(*options));
+  });
 }
 
 void addTensors(CLI::App& bench) {
@@ -98,9 +123,7 @@ void addLaunch(CLI::App& bench) {
       ->capture_default_str();
   command->add_option("--hosts,-H", options->hosts,
                       "measure these machines, against bare ssh, instead of this one");
-  command->add_option("--ssh-port,-p", options->sshPort, "port of the hosts' sshd")
-      ->check(CLI::Range(1, 65535));
-  command->add_option("--ssh-identity-file,-i", options->identityFile, "key for ssh");
+  addSshOptions(*command, options->sshPort, options->identityFile);
   command->add_option("--csv", options->csv,
                       "write the table to this file (- for standard output)");
   command->add_option("--json", options->json, "write all samples to this file");

@@ -10,6 +10,7 @@
 #include "bench/peers.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
+#include "collective/net/choose.h"
 
 namespace farandole::bench {
 namespace {
@@ -131,6 +132,50 @@ double trafficBytes(Memory memory, std::size_t bytes, int ranks) {
   return perRank * n * static_cast<double>(bytes);
 }
 
+Status runCollective(LineUp& all, const CollectiveOptions& options, int ranks,
+                     const std::vector<std::size_t>& sizes) {
+  for (const std::string& note : all.notes()) say(note);
+  Report report(fmt::format("{} of {}, {} ranks", options.work, options.dtype, ranks), ranks);
+  std::vector<std::string> told;
+  Status result;
+  say(Report::header());
+  for (const std::size_t bytes : sizes) {
+    const auto measurements = runContest(all.contenders(), bytes, settingsOf(options));
+    for (const Row& row : report.add(measurements)) say(Report::text(row));
+    if (Status status = failuresOf(measurements, told); !status.ok()) result = status;
+  }
+  if (const std::string ratios = report.ratios(); !ratios.empty()) {
+    say("\nspeed against the best peer of the same class (above 1: faster):");
+    say(ratios);
+  }
+  FARANDOLE_RETURN_IF_ERROR(write(options, report));
+  return result;
+}
+
+// The same on several machines: always by name, once for each grade of security asked for.
+Status benchHosts(const CollectiveOptions& options, const Job& job,
+                  const std::vector<std::size_t>& sizes) {
+  if (options.bound || options.path == "engine") {
+    return Status::invalid("--bound and --path engine belong to one machine: leave --hosts out");
+  }
+  auto hosted = HostedRanks::of(options.on);
+  if (!hosted.ok()) return hosted.status();
+  auto variants = hosted->variants();
+  if (!variants.ok()) return variants.status();
+  const std::string where = hosted->describe();
+  const int ranks = hosted->ranks();
+  LineUp all(std::move(*hosted), pinning(options));
+  for (const OwnVariant& variant : *variants) {
+    auto group = all.startNamed(variant);
+    if (!group.ok()) return group.status();
+    all.add(variant.name, Side::kOurs, *group, job, memoriesOf(options.memory));
+  }
+  if (!options.against.empty()) FARANDOLE_RETURN_IF_ERROR(all.addPeers(options.against, job));
+  say(fmt::format("{}{}; {} interleaved rounds", where, options.pin ? ", pinned" : "",
+                  options.rounds));
+  return runCollective(all, options, ranks, sizes);
+}
+
 }  // namespace
 
 Status benchCollective(const CollectiveOptions& options) {
@@ -146,26 +191,11 @@ Status benchCollective(const CollectiveOptions& options) {
   if (options.bound && job->work != Work::kAllreduce) {
     return Status::invalid("--bound belongs to allreduce");
   }
+  if (!options.on.hosts.empty()) return benchHosts(options, *job, *sizes);
   LineUp all(options.ranks, pinning(options));
   FARANDOLE_RETURN_IF_ERROR(lineUp(all, options, *job));
   printMachine(options);
-  for (const std::string& note : all.notes()) say(note);
-  Report report(fmt::format("{} of {}, {} ranks", options.work, options.dtype, options.ranks),
-                options.ranks);
-  std::vector<std::string> told;
-  Status result;
-  say(Report::header());
-  for (const std::size_t bytes : *sizes) {
-    const auto measurements = runContest(all.contenders(), bytes, settingsOf(options));
-    for (const Row& row : report.add(measurements)) say(Report::text(row));
-    if (Status status = failuresOf(measurements, told); !status.ok()) result = status;
-  }
-  if (const std::string ratios = report.ratios(); !ratios.empty()) {
-    say("\nspeed against the best peer of the same class (above 1: faster):");
-    say(ratios);
-  }
-  FARANDOLE_RETURN_IF_ERROR(write(options, report));
-  return result;
+  return runCollective(all, options, options.ranks, *sizes);
 }
 
 Status benchTensors(const TensorsOptions& options) {
@@ -235,6 +265,24 @@ Status benchMemory(const MemoryOptions& options) {
   }
   FARANDOLE_RETURN_IF_ERROR(write(options, report));
   return result;
+}
+
+void listAlgorithms() {
+  say("Between machines (engine link); inside a machine the engine shm has one way for each kind "
+      "of memory.");
+  say(fmt::format("{:<15} {:<10} {:<16} {:<10} {}", "operation", "members", "bytes", "algorithm",
+                  "how"));
+  for (const net::AlgorithmRow& row : net::netAlgorithms()) {
+    const std::string members = row.most == 0 ? fmt::format("{} or more", row.fewest)
+                                : row.most == row.fewest
+                                    ? std::to_string(row.most)
+                                    : fmt::format("{}–{}", row.fewest, row.most);
+    std::string bytes = "any";
+    if (row.least != 0) bytes = "from " + sizeText(row.least);
+    if (row.below != 0) bytes = "below " + sizeText(row.below);
+    say(fmt::format("{:<15} {:<10} {:<16} {:<10} {}", row.operation, members, bytes, row.algorithm,
+                    row.description));
+  }
 }
 
 void listPeers() {

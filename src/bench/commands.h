@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "bench/hosted_ranks.h"
 
 namespace farandole::bench {
 
@@ -25,6 +26,7 @@ struct CollectiveOptions : CommonOptions {
   std::string path = "both";  // engine, named, both
   std::string against;        // peers; empty: none
   bool bound = false;
+  HostOptions on;
 };
 
 struct TensorsOptions : CommonOptions {
@@ -40,5 +42,6 @@ Status benchCollective(const CollectiveOptions& options);
 Status benchTensors(const TensorsOptions& options);
 Status benchMemory(const MemoryOptions& options);
 void listPeers();
+void listAlgorithms();
 
 }  // namespace farandole::bench

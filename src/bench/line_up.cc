@@ -43,6 +43,14 @@ Result<RankGroup*> LineUp::startNamed() {
   return start(std::move(plan));
 }
 
+Result<RankGroup*> LineUp::startNamed(const OwnVariant& variant) {
+  return start(hosted_->own(variant, processors_));
+}
+
+Result<LaunchPlan> LineUp::planFor(const Peer& peer) const {
+  return hosted_ ? hosted_->of(peer, processors_) : planOf(peer, ranks_, processors_);
+}
+
 Status LineUp::addPeers(const std::string& names, const Job& job) {
   auto peers = selectPeers(names);
   if (!peers.ok()) return peers.status();
@@ -52,7 +60,11 @@ Status LineUp::addPeers(const std::string& names, const Job& job) {
                                    peer.name, peer.missing, peer.install()));
       continue;
     }
-    auto plan = planOf(peer, ranks_, processors_);
+    auto plan = planFor(peer);
+    if (!plan.ok() && plan.status().code() == Code::kInvalidArgument) {
+      notes_.push_back(plan.status().message());
+      continue;
+    }
     if (!plan.ok()) return plan.status();
     auto group = start(std::move(*plan));
     if (!group.ok()) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "bench/contest.h"
+#include "bench/hosted_ranks.h"
 
 namespace farandole::bench {
 
@@ -16,11 +18,16 @@ class LineUp {
   // processors: empty means that ranks are not pinned.
   LineUp(int ranks, std::vector<int> processors)
       : ranks_(ranks), processors_(std::move(processors)) {}
+  // On several machines: only named ranks and peers.
+  LineUp(HostedRanks hosted, std::vector<int> processors)
+      : ranks_(hosted.ranks()), processors_(std::move(processors)), hosted_(std::move(hosted)) {}
 
   // Forked ranks that drive the engine themselves.
   Result<RankGroup*> startEngine();
   // Ranks under `farandole run` that use the C ABI.
   Result<RankGroup*> startNamed();
+  // The same on the machines of the benchmark; the group bears the variant's name.
+  Result<RankGroup*> startNamed(const OwnVariant& variant);
   // Starts the peers named (see selectPeers) and adds a contender for each. One that is missing or
   // does not start is put into notes() with what to do about it; that is no error.
   Status addPeers(const std::string& names, const Job& job);
@@ -35,9 +42,11 @@ class LineUp {
 
  private:
   Result<RankGroup*> start(LaunchPlan plan);
+  Result<LaunchPlan> planFor(const Peer& peer) const;
 
   int ranks_;
   std::vector<int> processors_;
+  std::optional<HostedRanks> hosted_;
   std::vector<std::unique_ptr<RankGroup>> groups_;
   std::vector<Contender> contenders_;
   std::vector<std::string> notes_;

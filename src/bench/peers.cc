@@ -44,7 +44,7 @@ std::vector<Needs> needs() {
        "Intel MPI, PyPI's impi-rt",
        {},
        {"intelmpi/bin/mpiexec.hydra", "bin/peer_intelmpi"}},
-      {"gloo", "Gloo over loopback TCP, Debian's libgloo-dev", {}, {"bin/peer_gloo"}},
+      {"gloo", "Gloo over TCP, Debian's libgloo-dev", {}, {"bin/peer_gloo"}},
       {"deepspeed",
        "DeepSpeed's CPU shared-memory all-reduce, PyPI's deepspeed",
        {},
@@ -178,8 +178,8 @@ Result<LaunchPlan> planOf(const Peer& peer, int ranks, const std::vector<int>& p
     planIntelMpi(plan, directory, count);
   } else if (peer.name == "gloo") {
     for (int rank = 0; rank < ranks; ++rank) {
-      plan.commands.push_back({(directory / "bin/peer_gloo").string(), std::to_string(rank), count,
-                               (*scratch)->path()});
+      plan.commands.push_back(
+          {(directory / "bin/peer_gloo").string(), std::to_string(rank), count});
     }
   } else {
     planDeepSpeed(plan, directory, (*scratch)->path());

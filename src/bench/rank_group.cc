@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,10 +28,19 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMostLine = 8192;
 constexpr off_t kOutputTail = 2000;
 constexpr auto kLeaveTime = milliseconds(2000);
+constexpr auto kHelloTime = milliseconds(2000);
 constexpr auto kTermTime = milliseconds(500);
 
 std::string join(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, ","));
+}
+
+// So many words of 32 bits.
+std::string randomHex(int words) {
+  std::random_device random;
+  std::string text;
+  for (int i = 0; i < words; ++i) text += fmt::format("{:08x}", random());
+  return text;
 }
 
 bool sameUser(int fd) {
@@ -54,8 +64,15 @@ Result<std::unique_ptr<RankGroup>> RankGroup::start(LaunchPlan plan, Deadline de
 RankGroup::~RankGroup() { end(); }
 
 Status RankGroup::listen() {
-  std::random_device random;
-  socketName_ = fmt::format("farandole-bench-{}-{:08x}{:08x}", getpid(), random(), random());
+  FARANDOLE_RETURN_IF_ERROR(plan_.address.empty() ? listenHere() : listenOutside());
+  output_.reset(memfd_create("farandole-bench-output", MFD_CLOEXEC));
+  if (!output_) return Status::fromErrno("memfd_create", errno);
+  fcntl(output_.get(), F_SETFL, O_APPEND);
+  return {};
+}
+
+Status RankGroup::listenHere() {
+  socketName_ = fmt::format("farandole-bench-{}-{}", getpid(), randomHex(2));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, socketName_.data(), socketName_.size());
@@ -67,9 +84,33 @@ Status RankGroup::listen() {
       ::listen(listener_.get(), plan_.ranks) != 0) {
     return Status::fromErrno("cannot listen for benchmark ranks", errno);
   }
-  output_.reset(memfd_create("farandole-bench-output", MFD_CLOEXEC));
-  if (!output_) return Status::fromErrno("memfd_create", errno);
-  fcntl(output_.get(), F_SETFL, O_APPEND);
+  return {};
+}
+
+Status RankGroup::listenOutside() {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(plan_.address.c_str(), "0", &hints, &found) != 0) {
+    return Status::invalid("not an address of this machine: " + plan_.address);
+  }
+  listener_.reset(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool bound = listener_ && bind(listener_.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+                     ::listen(listener_.get(), plan_.ranks) == 0;
+  const int error = errno;
+  freeaddrinfo(found);
+  if (!bound) return Status::fromErrno("cannot listen on " + plan_.address, error);
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  char port[8] = "";
+  if (getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), length, nullptr, 0, port, sizeof port,
+                  NI_NUMERICSERV) != 0) {
+    return Status::fromErrno("cannot learn the port of the benchmark", errno);
+  }
+  token_ = randomHex(8);
+  socketName_ = fmt::format("tcp:{}:{}:{}", token_, port, plan_.address);
   return {};
 }
 
@@ -98,11 +139,8 @@ void RankGroup::becomeChild(int rank, const std::vector<std::string>* command) {
   dup2(output_.get(), STDERR_FILENO);
   for (const auto& [key, value] : plan_.environment) setenv(key.c_str(), value.c_str(), 1);
   setenv("FARANDOLE_BENCH_SOCKET", socketName_.c_str(), 1);
-  if (plan_.processors.empty()) {
-    unsetenv("FARANDOLE_BENCH_CPUS");
-  } else {
-    setenv("FARANDOLE_BENCH_CPUS", join(plan_.processors).c_str(), 1);
-  }
+  // Also if there are none: starters complain about variables that are to be passed on and missing.
+  setenv("FARANDOLE_BENCH_CPUS", join(plan_.processors).c_str(), 1);
   if (command == nullptr) _exit(plan_.body(rank));
   std::vector<char*> arguments;
   for (const std::string& word : *command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -118,21 +156,32 @@ Status RankGroup::acceptAll(const Deadline& deadline) {
     FARANDOLE_RETURN_IF_ERROR(awaitReadable(listener_.get(), deadline));
     Rank newcomer;
     newcomer.socket.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!newcomer.socket || !sameUser(newcomer.socket.get())) continue;
-    auto hello = receive(newcomer, deadline);
-    if (!hello.ok()) return hello.status();
-    int rank = -1;
-    int size = -1;
-    if (std::sscanf(hello->c_str(), "hello %d %d", &rank, &size) != 2 || size != plan_.ranks ||
-        rank < 0 || rank >= plan_.ranks || ranks_[static_cast<std::size_t>(rank)].socket) {
-      return withOutput(Status::unavailable(fmt::format(
-          "{}: {} ranks were started, but a rank says '{}'", name(), plan_.ranks, *hello)));
-    }
-    ranks_[static_cast<std::size_t>(rank)] = std::move(newcomer);
-    ++accepted;
+    if (!newcomer.socket) continue;
+    auto admitted = admit(std::move(newcomer), deadline);
+    if (!admitted.ok()) return admitted.status();
+    if (*admitted) ++accepted;
   }
   listener_.reset();
   return {};
+}
+
+// False: somebody else, who is sent away.
+Result<bool> RankGroup::admit(Rank newcomer, const Deadline& deadline) {
+  if (token_.empty() && !sameUser(newcomer.socket.get())) return false;
+  auto hello = receive(newcomer, token_.empty() ? deadline : Deadline::after(kHelloTime));
+  if (!hello.ok()) return token_.empty() ? Result<bool>(hello.status()) : false;
+  int rank = -1;
+  int size = -1;
+  char token[72] = "";
+  const int words = std::sscanf(hello->c_str(), "hello %d %d %71s", &rank, &size, token);
+  if (!token_.empty() && (words != 3 || token_ != token)) return false;
+  if (words != 3 || size != plan_.ranks || rank < 0 || rank >= plan_.ranks ||
+      ranks_[static_cast<std::size_t>(rank)].socket) {
+    return withOutput(Status::unavailable(fmt::format(
+        "{}: {} ranks were started, but a rank says '{}'", name(), plan_.ranks, *hello)));
+  }
+  ranks_[static_cast<std::size_t>(rank)] = std::move(newcomer);
+  return true;
 }
 
 Status RankGroup::handshake(const Deadline& deadline) {

@@ -4,8 +4,9 @@
 //
 // The driver owns the group; single-threaded. The processes are started once: forked copies of this
 // program, a launcher (mpirun), or one program per rank. They find the driver by an abstract unix
-// socket (peers/peer_wire.h); only processes of the same user are let in. Destruction ends them:
-// closing the sockets asks them to leave, and what is left after a moment is killed.
+// socket (peers/peer_wire.h), where only processes of the same user are let in, or, if there are
+// ranks on other machines, by TCP and a random token. Destruction ends them: closing the sockets
+// asks them to leave, and what is left after a moment is killed.
 #pragma once
 
 #include <sys/types.h>
@@ -29,6 +30,7 @@ struct LaunchPlan {
   std::vector<std::vector<std::string>> commands;  // started once each; or
   std::function<int(int rank)> body;               // forked once per rank, returns its exit code
   std::vector<std::pair<std::string, std::string>> environment;
+  std::string address;         // of this machine, for ranks elsewhere; empty: all are here
   std::shared_ptr<void> keep;  // lives until the processes have ended
 };
 
@@ -54,6 +56,9 @@ class RankGroup {
 
   explicit RankGroup(LaunchPlan plan) : plan_(std::move(plan)) {}
   Status listen();
+  Status listenHere();
+  Status listenOutside();
+  Result<bool> admit(Rank newcomer, const Deadline& deadline);
   Status spawn();
   void becomeChild(int rank, const std::vector<std::string>* command);
   Status acceptAll(const Deadline& deadline);
@@ -68,7 +73,8 @@ class RankGroup {
   void end();
 
   LaunchPlan plan_;
-  std::string socketName_;
+  std::string socketName_;  // FARANDOLE_BENCH_SOCKET
+  std::string token_;       // what ranks elsewhere show
   UniqueFd listener_;
   UniqueFd output_;  // what the processes print
   std::vector<pid_t> processes_;

@@ -96,7 +96,7 @@ def main() -> int:
     pin(rank)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
         wire.connect("\0" + name)
-        wire.sendall(f"hello {rank} {size}\nready\n".encode())
+        wire.sendall(f"hello {rank} {size} -\nready\n".encode())
         for line in wire.makefile("r"):
             wire.sendall((peer.run(line.split()) + "\n").encode())
     return 0

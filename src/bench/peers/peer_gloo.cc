@@ -1,17 +1,21 @@
-// Gloo as a benchmark's contender: its own allreduce over TCP on the loopback interface.
-// Started once per rank by the driver: peer_gloo RANK SIZE RENDEZVOUS_DIRECTORY.
+// Gloo as a benchmark's contender: its own allreduce over TCP. On one machine on the loopback
+// interface, started once per rank by the driver: peer_gloo RANK SIZE. On several, started by
+// `farandole run`, on the address from which the driver is reached.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/file_store.h>
+#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,15 +25,72 @@ namespace {
 
 using ContextPtr = std::shared_ptr<gloo::rendezvous::Context>;
 
+// Where ranks find each other: every rank writes one value after the other, under keys that end in
+// its number, and the driver hands all ranks' values to everybody.
+class DriverStore : public gloo::rendezvous::Store {
+ public:
+  DriverStore(bench_wire* wire, int rank) : wire_(wire), rank_(rank) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    const std::string mine = std::to_string(rank_);
+    if (key.size() < mine.size() || key.substr(key.size() - mine.size()) != mine) {
+      throw std::runtime_error("unexpected key " + key);
+    }
+    const std::string stem = key.substr(0, key.size() - mine.size());
+    std::string offer = "offer ";
+    for (const char c : data) {
+      char hex[3];
+      std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(c));
+      offer += hex;
+    }
+    char line[BENCH_LINE_BYTES];
+    if (bench_say(wire_, offer.c_str()) != 0 || !bench_hear(wire_, line)) {
+      throw std::runtime_error("the driver has gone");
+    }
+    std::istringstream in(line);
+    std::string word;
+    in >> word;
+    for (int rank = 0; in >> word; ++rank) {
+      std::vector<char>& value = values_[stem + std::to_string(rank)];
+      for (std::size_t i = 0; i + 1 < word.size(); i += 2) {
+        value.push_back(static_cast<char>(std::stoi(word.substr(i, 2), nullptr, 16)));
+      }
+    }
+  }
+
+  std::vector<char> get(const std::string& key) override { return values_.at(key); }
+  void wait(const std::vector<std::string>&) override {}
+  void wait(const std::vector<std::string>&, const std::chrono::milliseconds&) override {}
+
+ private:
+  bench_wire* wire_;
+  int rank_;
+  std::map<std::string, std::vector<char>> values_;
+};
+
+// From which the driver is reached; the loopback's if that is by a unix socket.
+std::string ownAddress(const bench_wire& wire) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  char text[80] = "";
+  if (getsockname(wire.fd, reinterpret_cast<sockaddr*>(&own), &length) != 0 ||
+      own.ss_family == AF_UNIX ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "127.0.0.1";
+  }
+  return text;
+}
+
 class Peer {
  public:
-  Peer(int rank, int size, const std::string& directory)
+  Peer(int rank, int size, bench_wire* wire)
       : rank_(rank),
         size_(size),
         context_(std::make_shared<gloo::rendezvous::Context>(rank, size)) {
     gloo::transport::tcp::attr attributes;
-    attributes.hostname = "127.0.0.1";
-    gloo::rendezvous::FileStore store(directory);
+    attributes.hostname = ownAddress(*wire);
+    DriverStore store(wire, rank);
     context_->setTimeout(std::chrono::seconds(60));
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     context_->connectFullMesh(store, device);
@@ -73,10 +134,10 @@ class Peer {
   std::vector<float> data_;
 };
 
-int serve(int rank, int size, const std::string& directory) {
-  Peer peer(rank, size, directory);
+int serve(int rank, int size) {
   bench_wire wire;
   if (bench_connect(&wire, rank, size) != 0) return 2;
+  Peer peer(rank, size, &wire);
   bench_pin(rank);
   bench_say(&wire, "ready");
   char line[BENCH_LINE_BYTES];
@@ -88,16 +149,20 @@ int serve(int rank, int size, const std::string& directory) {
   return 0;
 }
 
+int number(const char* text) { return text == nullptr ? -1 : std::atoi(text); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
+  const int rank = number(argc == 3 ? argv[1] : std::getenv("RANK"));
+  const int size = number(argc == 3 ? argv[2] : std::getenv("WORLD_SIZE"));
+  if (rank < 0 || size < 1 || rank >= size) {
     std::fprintf(stderr,
                  "this program is started by `farandole bench collective --against gloo`\n");
     return 2;
   }
   try {
-    return serve(std::atoi(argv[1]), std::atoi(argv[2]), argv[3]);
+    return serve(rank, size);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "peer_gloo: %s\n", e.what());
     return 1;

@@ -1,5 +1,6 @@
 /* An MPI library as a benchmark's contender: its own MPI_Allreduce, in place, float32 sum.
  * Built once per MPI by tools/peers, started by that MPI's own launcher. */
+#define _GNU_SOURCE /* before any system header: peer_wire.h pins threads */
 #include <mpi.h>
 
 #include "peer_wire.h"

@@ -1,10 +1,13 @@
 /* How a rank of a benchmark talks to the driver (`farandole bench`): one text line each way on an
- * abstract unix socket, so that a rank that is not measured sleeps in read() and burns no
- * processor.
+ * abstract unix socket, or from other machines on a TCP connection, so that a rank that is not
+ * measured sleeps in read() and burns no processor.
  *
- *   environment  FARANDOLE_BENCH_SOCKET  name of the socket (without the leading zero byte)
- *                FARANDOLE_BENCH_CPUS    "0,1,…": rank i runs on entry i mod n; absent: not pinned
- *   rank → driver  hello RANK SIZE · offer TEXT · ready · done SECONDS_PER_OPERATION · error TEXT
+ *   environment  FARANDOLE_BENCH_SOCKET  name of the socket (without the leading zero byte), or
+ *                                        tcp:TOKEN:PORT:ADDRESS
+ *                FARANDOLE_BENCH_CPUS    "0,1,…": rank i runs on entry i mod n; empty: not pinned
+ *
+ *   rank → driver  hello RANK SIZE TOKEN (- on a unix socket)
+ *                  offer TEXT · ready · done SECONDS_PER_OPERATION · error TEXT
  *   driver → rank  offers TEXT TEXT … (all ranks' texts, in the order of ranks)
  *                  run WORK DTYPE OP MEMORY BYTES WARMUP ITERATIONS CHECK · (end of file: leave)
  *
@@ -16,6 +19,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <netdb.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -88,26 +92,59 @@ static inline int bench_hear(bench_wire* wire, char* line) {
   }
 }
 
+/* A connected socket, or -1. */
+static inline int bench_dial_unix(const char* name) {
+  struct sockaddr_un address;
+  const size_t length = strlen(name);
+  int fd;
+  memset(&address, 0, sizeof address);
+  address.sun_family = AF_UNIX;
+  if (length + 1 > sizeof address.sun_path) return -1;
+  memcpy(address.sun_path + 1, name, length);
+  fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (connect(fd, (const struct sockaddr*)&address,
+              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0) {
+    return fd;
+  }
+  close(fd);
+  return -1;
+}
+
+static inline int bench_dial_tcp(const char* address, const char* port) {
+  struct addrinfo hints;
+  struct addrinfo* found = NULL;
+  int fd = -1;
+  memset(&hints, 0, sizeof hints);
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  if (getaddrinfo(address, port, &hints, &found) != 0) return -1;
+  fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
+    close(fd);
+    fd = -1;
+  }
+  freeaddrinfo(found);
+  return fd;
+}
+
 /* Connects and introduces this rank. 0 on success. */
 static inline int bench_connect(bench_wire* wire, int rank, int size) {
   const char* name = getenv("FARANDOLE_BENCH_SOCKET");
-  struct sockaddr_un address;
-  char hello[64];
-  size_t length;
+  char token[72] = "-";
+  char port[8];
+  char address[80];
+  char hello[128];
   memset(wire, 0, sizeof *wire);
-  memset(&address, 0, sizeof address);
-  address.sun_family = AF_UNIX;
-  if (name == NULL || strlen(name) + 1 > sizeof address.sun_path) return -1;
-  length = strlen(name);
-  memcpy(address.sun_path + 1, name, length);
-  wire->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (wire->fd < 0) return -1;
-  if (connect(wire->fd, (const struct sockaddr*)&address,
-              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) != 0) {
-    close(wire->fd);
-    return -1;
+  wire->fd = -1;
+  if (name == NULL) return -1;
+  if (strncmp(name, "tcp:", 4) != 0) {
+    wire->fd = bench_dial_unix(name);
+  } else if (sscanf(name, "tcp:%71[0-9a-f]:%7[0-9]:%79s", token, port, address) == 3) {
+    wire->fd = bench_dial_tcp(address, port);
   }
-  snprintf(hello, sizeof hello, "hello %d %d", rank, size);
+  if (wire->fd < 0) return -1;
+  snprintf(hello, sizeof hello, "hello %d %d %s", rank, size, token);
   return bench_say(wire, hello);
 }
 

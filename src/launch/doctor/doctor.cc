@@ -7,8 +7,8 @@
 #include "launch/doctor/checks.h"
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/links.h"
-#include "launch/parallel.h"
 #include "launch/doctor/reach.h"
+#include "launch/parallel.h"
 
 namespace farandole {
 namespace {

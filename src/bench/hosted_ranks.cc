@@ -1,0 +1,198 @@
+#include "bench/hosted_ranks.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+
+#include "base/fd.h"
+#include "bench/launch_peers.h"
+#include "launch/hosts/locality.h"
+
+namespace farandole::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int kMostRanks = 64;
+constexpr const char* kAnyPort = "9";
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+
+// Of this machine, as seen on the way to that host; "" if there is none. Nothing is sent.
+std::string ownAddressTowards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), kAnyPort, &hints, &found) != 0) return "";
+  const std::unique_ptr<addrinfo, FreeAddresses> list(found);
+  const UniqueFd probe(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  char text[80] = "";
+  if (!probe || connect(probe.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return text;
+}
+
+void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+Result<HostedRanks> HostedRanks::of(const HostOptions& options) {
+  auto hosts = parseHosts(options.hosts);
+  if (!hosts.ok()) return hosts.status();
+  HostedRanks plan;
+  plan.options_ = options;
+  for (HostSpec& host : *hosts) {
+    if (host.slots == 0) host.slots = 1;
+    plan.ranks_ += host.slots;
+    if (plan.address_.empty() && !isThisMachine(host)) {
+      plan.address_ = ownAddressTowards(host.name);
+      if (plan.address_.empty()) {
+        return Status::invalid(
+            fmt::format("--hosts: no address of {} is known here: the ranks there could not report",
+                        host.name));
+      }
+    }
+  }
+  if (plan.address_.empty()) {
+    return Status::invalid("--hosts names no other machine; leave it out to measure this one");
+  }
+  if (plan.ranks_ > kMostRanks) {
+    return Status::invalid(fmt::format("--hosts: at most {} ranks", kMostRanks));
+  }
+  plan.hosts_ = std::move(*hosts);
+  return plan;
+}
+
+std::string HostedRanks::describe() const {
+  return fmt::format("{} ranks on {} hosts ({}, by {})", ranks_, hosts_.size(), list(true),
+                     options_.mapBy);
+}
+
+std::string HostedRanks::list(bool slots) const {
+  std::string text;
+  for (const HostSpec& host : hosts_) {
+    text += (text.empty() ? "" : ",") + host.name;
+    if (slots) text += ":" + std::to_string(host.slots);
+  }
+  return text;
+}
+
+Result<std::vector<OwnVariant>> HostedRanks::variants() const {
+  std::vector<OwnVariant> variants;
+  std::istringstream in(options_.wireSecurity.empty() ? "encrypt" : options_.wireSecurity);
+  for (std::string grade; std::getline(in, grade, ',');) {
+    if (grade != "encrypt" && grade != "integrity" && grade != "handshake") {
+      return Status::invalid(
+          fmt::format("--wire-security takes encrypt, integrity, handshake, not '{}'", grade));
+    }
+    variants.push_back({grade, {"--wire-security", grade}});
+    if (options_.flat) {
+      variants.push_back({"flat " + grade, {"--wire-security", grade, "--no-hierarchy"}});
+    }
+  }
+  return variants;
+}
+
+LaunchPlan HostedRanks::empty(const std::string& name, const std::vector<int>& processors) const {
+  LaunchPlan plan;
+  plan.name = name;
+  plan.ranks = ranks_;
+  plan.processors = processors;
+  plan.address = address_;
+  return plan;
+}
+
+Words HostedRanks::farandole(const Words& more) const {
+  Words words{ownProgram(),   "run",    "-q", "-H", formatHosts(hosts_),     "--map-by",
+              options_.mapBy, "--wdir", "/",  "-x", "FARANDOLE_BENCH_SOCKET"};
+  append(words, {"-x", "FARANDOLE_BENCH_CPUS"});
+  if (options_.sshPort != 0) append(words, {"-p", std::to_string(options_.sshPort)});
+  if (!options_.identityFile.empty()) append(words, {"-i", options_.identityFile});
+  if (!options_.networkInterfaces.empty()) {
+    append(words, {"--network-interfaces", options_.networkInterfaces});
+  }
+  append(words, more);
+  return words;
+}
+
+LaunchPlan HostedRanks::own(const OwnVariant& variant, const std::vector<int>& processors) const {
+  LaunchPlan plan = empty(variant.name, processors);
+  Words words = farandole(variant.options);
+  if (!options_.lanes.empty()) append(words, {"--lanes", options_.lanes});
+  append(words, {ownProgram(), "bench", "rank"});
+  plan.commands = {std::move(words)};
+  return plan;
+}
+
+Words HostedRanks::openMpi() const {
+  Words words{"mpirun.openmpi", "--bind-to", "none",        "-np", std::to_string(ranks_), "-H",
+              list(true),       "--map-by",  options_.mapBy};
+  append(words, {"-x", "FARANDOLE_BENCH_SOCKET", "-x", "FARANDOLE_BENCH_CPUS"});
+  append(words, {"--mca", "btl", "self,vader,tcp"});
+  if (options_.sshPort != 0) {
+    append(words, {"--mca", "plm_rsh_args", "-p " + std::to_string(options_.sshPort)});
+  }
+  if (!options_.networkInterfaces.empty()) {
+    append(words, {"--mca", "btl_tcp_if_include", options_.networkInterfaces, "--mca",
+                   "oob_tcp_if_include", options_.networkInterfaces});
+  }
+  return words;
+}
+
+Words HostedRanks::hydra(const std::string& starter, int perHost) const {
+  Words words{starter, "-n", std::to_string(ranks_), "-launcher", "ssh"};
+  // With a number per host the list is gone through again and again.
+  append(words, {"-hosts", list(perHost == 0)});
+  if (perHost != 0) append(words, {"-ppn", std::to_string(perHost)});
+  if (!options_.networkInterfaces.empty()) append(words, {"-iface", options_.networkInterfaces});
+  return words;
+}
+
+Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& processors) const {
+  LaunchPlan plan = empty(peer.name, processors);
+  const std::filesystem::path directory = std::filesystem::absolute(peersDirectory());
+  const std::string program = (directory / "bin" / ("peer_" + peer.name)).string();
+  const bool byNode = options_.mapBy == "node";
+  Words words;
+  if (peer.name == "openmpi") {
+    words = openMpi();
+    plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  } else if (peer.name == "mpich") {
+    words = hydra("mpiexec.mpich", byNode ? 1 : 0);
+  } else if (peer.name == "intelmpi") {
+    // It passes over the slots in a list of hosts.
+    const int slots = hosts_.front().slots;
+    if (std::any_of(hosts_.begin(), hosts_.end(),
+                    [&](auto& host) { return host.slots != slots; })) {
+      return Status::invalid("intelmpi takes part only with as many ranks on every host");
+    }
+    const std::string root = (directory / "intelmpi").string();
+    words = hydra(root + "/bin/mpiexec.hydra", byNode ? 1 : slots);
+    plan.environment = {{"I_MPI_ROOT", root},
+                        {"LD_LIBRARY_PATH", root + "/lib"},
+                        {"I_MPI_FABRICS", "shm:ofi"},
+                        {"I_MPI_OFI_LIBRARY_INTERNAL", "0"},
+                        {"FI_PROVIDER", "tcp"}};
+  } else if (peer.name == "gloo") {
+    words = farandole({});
+  } else {
+    return Status::invalid(peer.name + " does not run on several machines");
+  }
+  words.push_back(program);
+  plan.commands = {std::move(words)};
+  return plan;
+}
+
+}  // namespace farandole::bench
