@@ -7,6 +7,3 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 target_link_libraries(farandole_bench PUBLIC farandole_collective CLI11::CLI11
   PRIVATE farandole_launch fmt::fmt-header-only nlohmann_json::nlohmann_json)
-target_link_libraries(farandole_bench PRIVATE ${CMAKE_DL_LIBS})
-# Loaded by those who need it (core_library.h), not linked.
-target_compile_definitions(farandole_bench PRIVATE FARANDOLE_CORE_LIBRARY="$<TARGET_SONAME_FILE_NAME:farandole>")

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "bench/launch_peers.h"
 #include "launch/hosts/locality.h"
+#include "launch/own_command.h"
 
 namespace farandole::bench {
 namespace {
@@ -131,7 +132,7 @@ LaunchPlan HostedRanks::own(const OwnVariant& variant, const std::vector<int>& p
   LaunchPlan plan = empty(variant.name, processors);
   Words words = farandole(variant.options);
   if (!options_.lanes.empty()) append(words, {"--lanes", options_.lanes});
-  append(words, {ownProgram(), "bench", "rank"});
+  append(words, {kOwnCommand, "bench", "rank"});
   plan.commands = {std::move(words)};
   return plan;
 }

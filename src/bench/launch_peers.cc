@@ -10,6 +10,7 @@
 
 #include "bench/peers.h"
 #include "bench/processors.h"
+#include "launch/own_command.h"
 
 namespace farandole::bench {
 namespace {
@@ -121,12 +122,6 @@ TimedCommand startWith(const Launcher& launcher, int ranks,
     start.environment = {{"I_MPI_ROOT", root}, {"LD_LIBRARY_PATH", root + "/lib"}};
   }
   return start;
-}
-
-std::string ownProgram() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? "/proc/self/exe" : self.string();
 }
 
 TimedCommand startWithFarandole(int ranks, const std::vector<std::string>& command,

@@ -27,7 +27,6 @@ Result<std::vector<Launcher>> selectLaunchers(const std::string& names);
 // The command that starts `command` on so many ranks of this machine. For a launcher that is there.
 TimedCommand startWith(const Launcher& launcher, int ranks,
                        const std::vector<std::string>& command);
-std::string ownProgram();  // the path of this very program
 // `farandole run [options] -np ranks command`, with this very program.
 TimedCommand startWithFarandole(int ranks, const std::vector<std::string>& command,
                                 const std::vector<std::string>& options = {});

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "bench/buffers.h"
-#include "bench/core_library.h"
 #include "bench/layout.h"
 #include "bench/model_shapes.h"
 #include "bench/pattern.h"
 #include "bench/rank_side.h"
+#include "launch/core_library.h"
 
 namespace farandole::bench {
 namespace {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "launch/own_command.h"
+
 namespace farandole {
 namespace {
 
@@ -71,6 +73,10 @@ Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command) {
     }
     command.insert(command.begin(), {"python3", "-u"});
     return ResolvedCommand{std::move(*python), std::move(command)};
+  }
+  if (command[0] == kOwnCommand) {
+    command[0] = "farandole";
+    return ResolvedCommand{ownProgram(), std::move(command)};
   }
   if (command[0].find('/') == std::string::npos) {
     auto found = findInPath(command[0]);

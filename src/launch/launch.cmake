@@ -9,3 +9,6 @@ list(FILTER launch_sources EXCLUDE REGEX "/main\\.cc$")
 add_library(farandole_launch STATIC ${launch_sources})
 target_link_libraries(farandole_launch PUBLIC farandole_bootstrap farandole_base CLI11::CLI11 nlohmann_json::nlohmann_json
   ${yaml_cpp})
+target_link_libraries(farandole_launch PRIVATE ${CMAKE_DL_LIBS})
+# Loaded by those who need it (core_library.h), not linked.
+target_compile_definitions(farandole_launch PRIVATE FARANDOLE_CORE_LIBRARY="$<TARGET_SONAME_FILE_NAME:farandole>")

@@ -13,6 +13,7 @@
 
 #include "launch/compat/compat.h"
 #include "launch/doctor/doctor_command.h"
+#include "launch/doctor/doctor_rank.h"
 #include "launch/init/init_command.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/agent_probe.h"
@@ -65,6 +66,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto code = farandole::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
   if (!words.empty() && words[0] == "agent") return agentMain(words);
+  // Not for people either: the doctor's ranks.
+  if (words.size() == 1 && words[0] == "doctor-rank") return farandole::doctorRankMain();
   const bool isRun = !words.empty() && words[0] == "run";
   CLI::App app("Farandole: one training job on many processes", "farandole");
   app.set_version_flag("--version", std::string("farandole ") + FARANDOLE_VERSION);

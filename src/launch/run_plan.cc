@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/config.h"
+#include "launch/hosts/advertised.h"
 #include "launch/hosts/cpu_sets.h"
 #include "launch/hosts/discovery.h"
 #include "launch/hosts/host_file.h"
@@ -154,22 +155,15 @@ Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
   return {};
 }
 
-// "alpha=203.0.113.5,beta=203.0.113.6"
 Status addAdvertised(const std::string& text, JobPlan& plan) {
-  for (std::string_view rest = text; !rest.empty();) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    const std::string_view word = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    const auto equals = word.find('=');
-    const auto host = std::find_if(plan.hosts.begin(), plan.hosts.end(), [&](const HostPlan& each) {
-      return equals != std::string_view::npos && each.name == word.substr(0, equals);
-    });
-    if (host == plan.hosts.end() || equals + 1 == word.size()) {
-      return Status::invalid("--advertise " + std::string(word) +
-                             ": expected HOST=ADDRESS with a host of this job");
+  std::vector<std::string> names;
+  for (const HostPlan& host : plan.hosts) names.push_back(host.name);
+  auto pairs = parseAdvertised(text, names);
+  if (!pairs.ok()) return pairs.status();
+  for (const auto& [name, address] : *pairs) {
+    for (HostPlan& host : plan.hosts) {
+      if (host.name == name) host.advertise += (host.advertise.empty() ? "" : ",") + address;
     }
-    if (!host->advertise.empty()) host->advertise += ',';
-    host->advertise += word.substr(equals + 1);
   }
   return {};
 }

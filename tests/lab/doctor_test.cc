@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::seconds;
 using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -104,6 +105,18 @@ TEST(LabDoctor, HostsThatAreWell) {
   EXPECT_THAT(table.out, AllOf(HasSubstr("6 of 6 directions work"),
                                HasSubstr("3 hosts, 0 errors, 0 warnings")));
   EXPECT_THAT(table.out, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(table.out, AllOf(HasSubstr("allreduce on 3 hosts gives the right sums"),
+                               HasSubstr("from row to column"), HasSubstr(" MB/s")));
+  for (const char* way : {"us", "mb_per_s"}) {
+    ASSERT_EQ(all.report["collective"][way].size(), 3U) << all.report["collective"];
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j) {
+        const json& value = all.report["collective"][way][i][j];
+        EXPECT_EQ(value.is_number(), i != j) << way << " " << i << " " << j;
+        EXPECT_TRUE(i == j || value.get<double>() > 0);
+      }
+    }
+  }
 
   // Ranks get our PATH, and with it our virtual environment, where it exists.
   for (const char* host : {"h0", "h1"}) {
@@ -226,13 +239,23 @@ TEST(LabDoctor, LinksThatAreCut) {
 TEST(LabDoctor, BehindAGateway) {
   LAB_OR_SKIP();
   const Lab lab({.more = {"--nat", "h2:30000-30009"}});
-  const Visit all = visit(lab, {"-H", "h0,h1,h2", "--port-range", "30000-30009"});
-  EXPECT_EQ(all.code, 2);
-  expectTrouble(all, "error", "links", "h0", "h0 → h2: no address can be reached", "192.168.102.2",
+  const Visit shut = visit(lab, {"-H", "h0,h1,h2", "--port-range", "40000-40009"});
+  EXPECT_EQ(shut.code, 2);
+  expectTrouble(shut, "error", "links", "h0", "h0 → h2: no address can be reached", "192.168.102.2",
                 "--network host");
-  expectTrouble(all, "error", "links", "h1", "h1 → h2: no address can be reached", "192.168.102.2",
+  expectTrouble(shut, "error", "links", "h1", "h1 → h2: no address can be reached", "192.168.102.2",
                 "--network host");
-  EXPECT_EQ(all.goodLinks(), 4) << "out it can";
+  EXPECT_EQ(shut.goodLinks(), 4) << "out it can";
+  // Through the ports that the gateway passes on; the doctor finds that out, or is told.
+  const Visit found = visit(lab, {"-H", "h2,h0,h1", "--port-range", "30000-30009"});
+  EXPECT_EQ(found.code, 0) << found.text;
+  expectTrouble(found, "warning", "links", "", "h2=10.77.0.254", "",
+                "farandole run --advertise h2=10.77.0.254 --data-ports 30000-30009");
+  EXPECT_EQ(found.goodLinks(), 6);
+  const Visit told = visit(lab, {"-H", "h2,h0,h1", "--port-range", "30000-30009", "--advertise",
+                                 "h2=10.77.0.254", "--strict"});
+  EXPECT_EQ(told.code, 0) << told.text;
+  EXPECT_THAT(told.of("ok"), Contains(HasSubstr("allreduce on 3 hosts gives the right sums")));
   expectNothingLeft(lab, 3);
 }
 

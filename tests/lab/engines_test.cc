@@ -50,6 +50,22 @@ TEST(LabEngines, FlatLinkConforms) {
           {"allreduce", "bits", "allgather", "alltoall", "rooted"});
 }
 
+TEST(LabEngines, HostBehindAGatewayIsReachedWhereItAdvertises) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 3, .more = {"--nat", "h2:30000-30009"}});
+  // As the first host it is the one to be called.
+  conform(lab,
+          {"-H", "h2:2,h0:1,h1:1", "--advertise", "h2=10.77.0.254", "--data-ports", "30000-30009"},
+          {"bits", "broadcast", "alltoall"});
+}
+
+TEST(LabEngines, LossIsSurvived) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  lab.must("loss", {"h1", "3"});
+  conform(lab, {"-H", "h0:1,h1:1"}, {"bits", "rooted"});
+}
+
 // Open MPI's own starter on two machines: shared memory inside, MPI between.
 TEST(LabEngines, HierarchyOverOpenMpiConforms) {
   LAB_OR_SKIP();

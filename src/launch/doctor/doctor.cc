@@ -1,13 +1,19 @@
 #include "launch/doctor/doctor.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 
 #include "launch/doctor/checks.h"
+#include "launch/doctor/collective_check.h"
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/links.h"
 #include "launch/doctor/reach.h"
+#include "launch/doctor/report.h"
+#include "launch/hosts/advertised.h"
 #include "launch/parallel.h"
 
 namespace farandole {
@@ -94,6 +100,8 @@ void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline 
   visit.probe.reset();
 }
 
+using Advertised = std::vector<std::pair<std::string, std::string>>;
+
 // Everybody must be able to name everybody, the launcher included.
 std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   std::vector<std::string> names;
@@ -105,16 +113,83 @@ std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   return names;
 }
 
-std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits) {
+// The first address of a name, as numbers; "" if it has none.
+std::string numericAddress(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (name.empty() || ::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
+  char text[80] = "";
+  ::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  ::freeaddrinfo(found);
+  return text;
+}
+
+// Where each host is to be reached: as the user said, else at its own addresses, and as a last
+// attempt where its sshd is.
+std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits, const Advertised& advertised) {
   std::vector<LinkEnd> ends;
   for (Visit& visit : visits) {
-    if (visit.probe) {
-      ends.push_back({visit.facts.name, visit.probe.get(), linkAddresses(visit.facts.facts)});
+    if (!visit.probe) continue;
+    LinkEnd end{visit.facts.name, visit.probe.get(), {}};
+    for (const auto& [host, address] : advertised) {
+      if (host == end.name) end.addresses.push_back(numericAddress(address));
     }
+    if (end.addresses.empty()) {
+      end.addresses = linkAddresses(visit.facts.facts);
+      const std::string ssh = visit.facts.local ? "" : numericAddress(visit.facts.sshHost);
+      const bool own =
+          std::find(end.addresses.begin(), end.addresses.end(), ssh) != end.addresses.end();
+      if (!own && !ssh.starts_with("127.") && ssh != "::1") end.outside = ssh;
+    }
+    ends.push_back(std::move(end));
   }
   // A machine without a network still talks to itself.
   if (ends.size() == 1 && ends[0].addresses.empty()) ends[0].addresses = {"127.0.0.1"};
   return ends;
+}
+
+std::vector<std::string> hostNames(const std::vector<DoctorHost>& hosts) {
+  std::vector<std::string> names;
+  for (const DoctorHost& host : hosts) names.push_back(host.name);
+  return names;
+}
+
+std::string describe(PortRange range) {
+  return std::to_string(range.first) + "-" + std::to_string(range.last);
+}
+
+Finding behindNat(const std::string& outside, PortRange range) {
+  return {Severity::kWarning,
+          "links",
+          "",
+          "reached only at an address that is not the host's own (NAT, docker -p): " + outside,
+          "",
+          "farandole run --advertise " + outside +
+              (range.first == 0 ? " --data-ports A-B (the ports that are passed on)"
+                                : " --data-ports " + describe(range))};
+}
+
+// Every rank listens on one port; nothing else of Farandole does.
+Findings checkPorts(const DoctorSettings& settings) {
+  int most = 1;
+  for (const DoctorHost& host : settings.hosts) most = std::max(most, host.slots);
+  if (settings.hosts.size() < 2) return {};  // ranks of one machine open none
+  const std::string need = std::to_string(most) + (most == 1 ? " port" : " ports");
+  if (settings.ports.first == 0) {
+    return {{Severity::kOk, "ports", "",
+             "a job listens on " + need + " of each host, one for every rank: any that is free",
+             "--data-ports A-B keeps to a range", ""}};
+  }
+  if (settings.ports.last - settings.ports.first + 1 < most) {
+    return {{Severity::kError, "ports", "",
+             "a job listens on " + need + " of a host, but there are fewer in " +
+                 describe(settings.ports),
+             "", "give a range of at least " + need + ", and twice that for jobs that overlap"}};
+  }
+  return {{Severity::kOk, "ports", "",
+           "a job listens on " + need + " of each host, out of " + describe(settings.ports), "",
+           ""}};
 }
 
 }  // namespace
@@ -142,13 +217,24 @@ Diagnosis diagnose(const DoctorSettings& given) {
                                {"slots", visit.facts.slots},
                                {"facts", visit.facts.facts}});
   }
-  Findings links = checkLinks(linkEnds(visits), settings.ports, deadline, diagnosis.links);
+  auto advertised = parseAdvertised(settings.advertise, hostNames(settings.hosts));
+  const auto ends = linkEnds(visits, advertised.ok() ? *advertised : Advertised());
+  Findings links = checkLinks(ends, settings.ports, deadline, diagnosis.links);
   for (const json& link : diagnosis.links) {
     if (factFlag(link, "/ok")) continue;
     for (HostFacts& host : input.hosts) host.unreached |= host.name == factText(link, "/to");
   }
+  if (const std::string outside = onlyOutside(ends, diagnosis.links); !outside.empty()) {
+    links.push_back(behindNat(outside, settings.ports));
+    settings.advertise += (settings.advertise.empty() ? "" : ",") + outside;
+  }
   take(diagnosis.findings, checkAll(input));
   take(diagnosis.findings, std::move(links));
+  take(diagnosis.findings, checkPorts(settings));
+  if (settings.collective && exitCodeOf(diagnosis.findings, false) == 0) {
+    visits.clear();  // their agents have done their part
+    take(diagnosis.findings, checkCollective(settings, deadline, diagnosis.collective));
+  }
   diagnosis.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return diagnosis;
 }

@@ -25,7 +25,9 @@ struct DoctorSettings {
   int threads = 0;  // of each rank; 0: not said
   SshOptions ssh;
   PortRange ports;
-  FactsRequest request;  // its names are filled in
+  std::string advertise;    // as for farandole run
+  bool collective = false;  // also a small job that computes, if nothing else is wrong
+  FactsRequest request;     // its names are filled in
   Duration time = std::chrono::seconds(30);
   MakeProbe makeProbe;  // empty: remote hosts are only reached
 };
@@ -34,6 +36,7 @@ struct Diagnosis {
   Findings findings;
   nlohmann::json hosts = nlohmann::json::array();  // name and facts of each
   nlohmann::json links = nlohmann::json::array();
+  nlohmann::json collective = nlohmann::json::object();  // see doctor_rank.h
   double seconds = 0;
 };
 

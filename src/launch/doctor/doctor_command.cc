@@ -9,6 +9,7 @@
 
 #include "launch/console.h"
 #include "launch/doctor/report.h"
+#include "launch/hosts/advertised.h"
 
 namespace farandole {
 namespace {
@@ -37,8 +38,14 @@ DoctorCommand::DoctorCommand(CLI::App& app, MakeProbe makeProbe)
   doctor->add_option("--threads", threads_, "Threads of each rank")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16));
-  doctor->add_option("--port-range", portRange_, "Ports the ranks may listen on, as A-B")
+  doctor
+      ->add_option("--port-range,--data-ports", portRange_, "Ports the ranks may listen on, as A-B")
       ->type_name("A-B");
+  doctor
+      ->add_option("--advertise", advertise_,
+                   "Address under which a host is reached from outside (NAT, docker -p)")
+      ->type_name("HOST=ADDRESS,…");
+  doctor->add_flag("--no-collective", noCollective_, "Do not run a small job on the hosts");
   doctor->add_option("-p,--ssh-port", sshPort_, "Port of ssh on hosts without one of their own")
       ->type_name("P")
       ->check(CLI::Range(1, 65535));
@@ -80,6 +87,11 @@ Result<DoctorSettings> DoctorCommand::settings() const {
     if (!range.ok()) return range.status();
     settings.ports = *range;
   }
+  std::vector<std::string> names;
+  for (const DoctorHost& host : settings.hosts) names.push_back(host.name);
+  if (auto pairs = parseAdvertised(advertise_, names); !pairs.ok()) return pairs.status();
+  settings.advertise = advertise_;
+  settings.collective = !noCollective_;
   settings.ranks = ranks_;
   settings.threads = threads_;
   settings.ssh.port = sshPort_;

@@ -28,6 +28,8 @@ class DoctorCommand {
   int ranks_ = 0;
   int threads_ = 0;
   std::string portRange_;
+  std::string advertise_;
+  bool noCollective_ = false;
   int sshPort_ = 0;
   std::string identityFile_;
   bool acceptNewHostKeys_ = false;

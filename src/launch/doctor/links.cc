@@ -33,8 +33,10 @@ struct Link {
 Link tryLink(const LinkEnd& from, const LinkEnd& to, int port, const std::string& secret,
              Deadline deadline) {
   Link link;
-  for (const std::string& address : to.addresses) {
-    if (deadline.passed()) break;
+  std::vector<std::string> addresses = to.addresses;
+  if (!to.outside.empty()) addresses.push_back(to.outside);
+  for (const std::string& address : addresses) {
+    if (deadline.passed() || (address == to.outside && !link.address.empty())) break;
     link.tried = true;
     auto times = from.probe->echoTo({address, port, secret, kEchoLargeBytes},
                                     Deadline::after(deadline.left(kAddressTime)));
@@ -122,6 +124,18 @@ std::vector<std::string> linkAddresses(const json& facts) {
   fours.insert(fours.end(), sixes.begin(), sixes.end());
   if (fours.size() > kMostAddresses) fours.resize(kMostAddresses);
   return fours;
+}
+
+std::string onlyOutside(const std::vector<LinkEnd>& ends, const json& links) {
+  std::string list;
+  for (const LinkEnd& end : ends) {
+    const bool outside = std::any_of(links.begin(), links.end(), [&end](const json& link) {
+      return factText(link, "/to") == end.name && !end.outside.empty() &&
+             factText(link, "/address") == end.outside;
+    });
+    if (outside) list += (list.empty() ? "" : ",") + end.name + "=" + end.outside;
+  }
+  return list;
 }
 
 Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline deadline,

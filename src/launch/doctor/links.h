@@ -14,10 +14,14 @@ struct LinkEnd {
   std::string name;
   HostProbe* probe = nullptr;
   std::vector<std::string> addresses;  // where it may be reached; see linkAddresses
+  std::string outside = {};            // a last attempt: where its sshd is reached; "" if the same
 };
 
 // The addresses of a host's facts that lead to it from other machines, IPv4 first, at most six.
 std::vector<std::string> linkAddresses(const nlohmann::json& facts);
+
+// Which hosts were reached only at their outside address: "h2=203.0.113.5,h3=203.0.113.5".
+std::string onlyOutside(const std::vector<LinkEnd>& ends, const nlohmann::json& links);
 
 // Opens an echo on every host and visits it from every other (a single host visits itself). All
 // pairs are told in `links`; findings are the failures, or one line that all is well.

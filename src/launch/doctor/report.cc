@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <tuple>
 
+#include "launch/doctor/collective_check.h"
+
 namespace farandole {
 namespace {
 
@@ -110,6 +112,9 @@ std::string reportTable(const Diagnosis& diagnosis, bool colour) {
     if (!finding.evidence.empty()) text += indent + "seen: " + finding.evidence + "\n";
     if (!finding.fix.empty()) text += indent + "do:   " + finding.fix + "\n";
   }
+  std::vector<std::string> names;
+  for (const json& host : diagnosis.hosts) names.push_back(host["name"].get<std::string>());
+  text += matrixText(names, diagnosis.collective);
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f s", diagnosis.seconds);
   text += counted(diagnosis.hosts.size(), "host") + ", " +
@@ -128,9 +133,10 @@ json reportJson(const Diagnosis& diagnosis, int exitCode) {
                         {"evidence", finding.evidence},
                         {"fix", finding.fix}});
   }
-  return {{"farandole", FARANDOLE_VERSION}, {"exit_code", exitCode},
-          {"seconds", diagnosis.seconds},   {"findings", findings},
-          {"hosts", diagnosis.hosts},       {"links", diagnosis.links}};
+  return {{"farandole", FARANDOLE_VERSION},    {"exit_code", exitCode},
+          {"seconds", diagnosis.seconds},      {"findings", findings},
+          {"hosts", diagnosis.hosts},          {"links", diagnosis.links},
+          {"collective", diagnosis.collective}};
 }
 
 }  // namespace farandole

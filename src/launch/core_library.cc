@@ -1,10 +1,10 @@
-#include "bench/core_library.h"
+#include "launch/core_library.h"
 
 #include <dlfcn.h>
 
 #include <string>
 
-namespace farandole::bench {
+namespace farandole {
 namespace {
 
 std::string reason() {
@@ -39,4 +39,4 @@ Result<CoreLibrary> CoreLibrary::load() {
   return core;
 }
 
-}  // namespace farandole::bench
+}  // namespace farandole

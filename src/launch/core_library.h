@@ -1,4 +1,4 @@
-// The library behind the C ABI, loaded when a rank of `farandole bench` needs it and not before:
+// The library behind the C ABI, loaded when a rank of `farandole bench` or of the doctor needs it:
 // linked to the command, it would cost every start of every job more time than the ranks take.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace farandole::bench {
+namespace farandole {
 
 struct CoreLibrary {
   decltype(&farandole_allocate) allocate = nullptr;
@@ -24,4 +24,4 @@ struct CoreLibrary {
   static Result<CoreLibrary> load();
 };
 
-}  // namespace farandole::bench
+}  // namespace farandole

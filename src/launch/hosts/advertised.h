@@ -1,0 +1,17 @@
+// Addresses under which hosts are reached from outside: "alpha=203.0.113.5,beta=203.0.113.6".
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace farandole {
+
+// Host and address of each, in the order typed; a host may have several. Every host must be one of
+// `hosts`.
+Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(
+    const std::string& text, const std::vector<std::string>& hosts);
+
+}  // namespace farandole
