@@ -115,6 +115,8 @@ Status Runtime::startConducting() {
     options.endTraffic = [link = link_.get()] { link->stop(); };
     options.poll = [mesh = &link_->mesh()] { return mesh->poll(); };
     options.rest = [mesh = &link_->mesh()] { mesh->rest(); };
+    options.hold = &LinkMesh::hold;
+    options.letGo = &LinkMesh::letGo;
   }
   conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
 

@@ -246,7 +246,11 @@ bool Conductor::step() {
 
 bool Conductor::pollAndStep() {
   const bool came = options_.poll && options_.poll();
-  return step() || came;
+  if (!options_.hold) return step() || came;
+  options_.hold();
+  const bool moved = step();
+  options_.letGo();
+  return moved || came;
 }
 
 Deadline Conductor::sleepLimit(Deadline deadline) {

@@ -38,6 +38,9 @@ class Conductor final : public SetObserver {
     // it is awake, and rest before it sleeps. Both may be empty.
     std::function<bool()> poll;
     std::function<void()> rest;
+    // What is sent to other machines between these two may leave together. Both or none.
+    std::function<void()> hold;
+    std::function<void()> letGo;
     // Ends the traffic with other machines: afterwards no memory of an operation is touched. Called
     // by the driver when everything fails. May be empty.
     std::function<void()> endTraffic;

@@ -101,6 +101,9 @@ class LinkConnection : public LinkHandler,
   bool ended() const;
   std::uint64_t heldBytes() const;
 
+  // What HeldSends has held back.
+  void flushHeld();
+
   void ready(std::uint32_t events) override;
   void timer() override;
 
@@ -155,6 +158,7 @@ class LinkConnection : public LinkHandler,
   std::string controlMessage_;  // being received
   bool full_ = false;           // the socket had no room; waiting for it
   bool watchesRoom_ = false;    // the loop will tell when it has room
+  bool held_ = false;           // a thread writes it at the end of its turn
   Status broken_;               // writing failed; what can still be read comes first
   TimePoint lastHeard_;
   TimePoint lastSent_;

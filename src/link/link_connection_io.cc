@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bootstrap/unix_socket.h"
+#include "link/held_sends.h"
 #include "link/link_connection.h"
 
 namespace farandole {
@@ -52,9 +53,20 @@ void LinkConnection::timer() {
 
 void LinkConnection::flushIfSmallLocked() {
   if (state_ != State::kOpen || full_ || !broken_.ok()) return;
+  if (held_ || link::HeldSends::add(shared_from_this())) {
+    held_ = true;
+    return;
+  }
   if (outbox_.pendingBytes(kInlineBytes) < kInlineBytes) return flushLocked();
   full_ = true;
   watchLocked(true);
+}
+
+void LinkConnection::flushHeld() {
+  std::unique_lock lock(mutex_);
+  held_ = false;
+  flushIfSmallLocked();
+  release(lock);
 }
 
 void LinkConnection::flushLocked() {

@@ -1,11 +1,11 @@
 #include "link/link_mesh.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <utility>
 
+#include "base/fork_generation.h"
 #include "link/any_receive.h"
+#include "link/held_sends.h"
 #include "link/mesh_core.h"
 
 namespace farandole {
@@ -46,10 +46,10 @@ Result<std::unique_ptr<LinkMesh>> LinkMesh::start(const LinkMeshOptions& options
   return std::unique_ptr<LinkMesh>(new LinkMesh(core));
 }
 
-LinkMesh::LinkMesh(std::shared_ptr<Core> core) : core_(std::move(core)), owner_(::getpid()) {}
+LinkMesh::LinkMesh(std::shared_ptr<Core> core) : core_(std::move(core)), owner_(forkGeneration()) {}
 
 LinkMesh::~LinkMesh() {
-  if (::getpid() != owner_) {
+  if (forkGeneration() != owner_) {
     forgetAfterFork();
   } else if (core_) {
     stop();
@@ -70,12 +70,12 @@ std::uint16_t LinkMesh::port() const { return core_ ? core_->port() : 0; }
 std::string LinkMesh::card() const { return core_ ? core_->card() : std::string(); }
 
 Status LinkMesh::introduce(int peer, std::string_view card) {
-  return ::getpid() != owner_ ? forked() : core_->introduce(peer, card);
+  return forkGeneration() != owner_ ? forked() : core_->introduce(peer, card);
 }
 
 std::shared_ptr<LinkConnection> LinkMesh::connectionFor(int peer, std::uint64_t slot,
                                                         const LinkCallback& done) {
-  if (::getpid() != owner_) {
+  if (forkGeneration() != owner_) {
     done(forked());
     return nullptr;
   }
@@ -111,7 +111,7 @@ LinkHandle LinkMesh::recvAny(std::span<const int> peers, std::uint64_t slot,
     done(why, peer);
     return LinkHandle{};
   };
-  if (::getpid() != owner_) return refuse(forked(), -1);
+  if (forkGeneration() != owner_) return refuse(forked(), -1);
   if (peers.empty()) return refuse(Status::invalid("a receive from nobody"), -1);
   link::AnyReceive::Peers connections;
   for (const int peer : peers) {
@@ -126,7 +126,7 @@ LinkHandle LinkMesh::recvAny(std::span<const int> peers, std::uint64_t slot,
 }
 
 bool LinkMesh::cancel(const LinkHandle& handle) {
-  if (::getpid() != owner_) return false;
+  if (forkGeneration() != owner_) return false;
   if (handle.any) return handle.any->cancel();
   if (handle.id == 0) return false;
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(handle.peer, handle.slot);
@@ -136,34 +136,40 @@ bool LinkMesh::cancel(const LinkHandle& handle) {
 }
 
 Status LinkMesh::sendControl(int peer, std::string message) {
-  if (::getpid() != owner_) return forked();
+  if (forkGeneration() != owner_) return forked();
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, 0);
   if (!connection.ok()) return connection.status();
   return (*connection)->control(std::move(message));
 }
 
 void LinkMesh::onControl(ControlCallback callback) {
-  if (::getpid() == owner_) core_->onControl(std::move(callback));
+  if (forkGeneration() == owner_) core_->onControl(std::move(callback));
 }
 
 void LinkMesh::onPeerEnd(EndCallback callback) {
-  if (::getpid() == owner_) core_->onPeerEnd(std::move(callback));
+  if (forkGeneration() == owner_) core_->onPeerEnd(std::move(callback));
 }
 
 void LinkMesh::drop(int peer, Status why) {
-  if (::getpid() == owner_) core_->drop(peer, why);
+  if (forkGeneration() == owner_) core_->drop(peer, why);
 }
 
-bool LinkMesh::poll() { return ::getpid() == owner_ && core_->poll(); }
+bool LinkMesh::poll() { return forkGeneration() == owner_ && core_->poll(); }
+
+void LinkMesh::hold() { link::HeldSends::begin(); }
+
+void LinkMesh::letGo() { link::HeldSends::end(); }
 
 void LinkMesh::rest() {
-  if (::getpid() == owner_) core_->rest();
+  if (forkGeneration() == owner_) core_->rest();
 }
 
-std::uint64_t LinkMesh::heldBytes() const { return ::getpid() == owner_ ? core_->heldBytes() : 0; }
+std::uint64_t LinkMesh::heldBytes() const {
+  return forkGeneration() == owner_ ? core_->heldBytes() : 0;
+}
 
 void LinkMesh::stop() {
-  if (::getpid() == owner_) core_->stop();
+  if (forkGeneration() == owner_) core_->stop();
 }
 
 }  // namespace farandole

@@ -112,6 +112,10 @@ class LinkMesh {
   // thread takes over at once, also what is ready already.
   void rest();
 
+  // What the calling thread sends between these two leaves together; see held_sends.h.
+  static void hold();
+  static void letGo();
+
   // Both are told on the loop's thread or inside poll(), one at a time, those of a peer in order.
   // Set both before the first use and before the others are told the card.
   void onControl(ControlCallback callback);
@@ -137,7 +141,7 @@ class LinkMesh {
                                                 const LinkCallback& done);
   explicit LinkMesh(std::shared_ptr<Core> core);
   std::shared_ptr<Core> core_;
-  pid_t owner_;
+  unsigned owner_;  // forkGeneration()
 };
 
 }  // namespace farandole

@@ -41,6 +41,29 @@ TEST_P(Modes, MessagesOfAllSizesArrive) {
   }
 }
 
+TEST_P(Modes, WhatIsHeldLeavesAtTheEndOfTheTurn) {
+  Pair pair(GetParam());
+  ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 1, 4).ok());  // connects
+  for (const std::size_t bytes : {4u, 300000u}) {
+    const Bytes message = randomBytes(bytes, 3);
+    Bytes first(bytes);
+    Bytes second(bytes);
+    Outcome outcomes[4];
+    LinkMesh::hold();
+    pair.a->send(1, 8, message, outcomes[2].callback());
+    pair.a->send(1, 9, message, outcomes[3].callback());
+    EXPECT_FALSE(outcomes[2].done() || outcomes[3].done()) << "nothing has been written";
+    LinkMesh::letGo();
+    pair.b->recv(0, 8, first, outcomes[0].callback());
+    pair.b->recv(0, 9, second, outcomes[1].callback());
+    for (const Outcome& outcome : outcomes) {
+      const Status status = outcome.wait();
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+    EXPECT_TRUE(first == message && second == message);
+  }
+}
+
 TEST_P(Modes, LargeMessagesInBothDirectionsAtOnce) {
   Pair pair(GetParam());
   constexpr std::size_t kBytes = std::size_t{24} << 20;
