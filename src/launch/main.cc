@@ -14,6 +14,7 @@
 #include "launch/compat/compat.h"
 #include "launch/doctor/doctor_command.h"
 #include "launch/init/init_command.h"
+#include "launch/mpi/lender.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/agent_probe.h"
 #include "launch/remote/tree.h"
@@ -65,6 +66,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (const auto code = farandole::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
   if (!words.empty() && words[0] == "agent") return agentMain(words);
+  if (!words.empty() && words[0] == "mpi-enter") return farandole::mpi::enterMain(words);
+  if (!words.empty() && words[0] == "mpi-lend") return farandole::mpi::lendMain(words);
   const bool isRun = !words.empty() && words[0] == "run";
   CLI::App app("Farandole: one training job on many processes", "farandole");
   app.set_version_flag("--version", std::string("farandole ") + FARANDOLE_VERSION);
