@@ -85,6 +85,12 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
     bootstrap = std::move(agent).value();
   }
   listenTo(std::move(bootstrap));
+  if (config.engine != "mpi" || config.size == 1) return {};
+  // farandole run --engine mpi: MPI carries data between machines, the agent all else.
+  auto engine = startMpiBeside(config, deadline);
+  FARANDOLE_RETURN_IF_ERROR(engine.status());
+  engine_ = std::move(engine).value();
+  mpiConfig_ = config;
   return {};
 }
 

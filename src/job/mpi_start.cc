@@ -81,6 +81,27 @@ bool startedByMpi() {
   return starter.kind != MpiStarter::Kind::kNone && starter.size != 1;
 }
 
+Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline deadline) {
+  const MpiStarter starter = mpiStarter([](const char* name) { return std::getenv(name); });
+  if (starter.kind == MpiStarter::Kind::kNone) {
+    return Status::unavailable(
+        "FARANDOLE_ENGINE=mpi: no MPI has started this rank: type farandole run --engine mpi, or "
+        "mpirun -np N PROGRAM without farandole run");
+  }
+  EngineStart options;
+  options.deadline = deadline;
+  options.logLevel = config.logLevel;
+  options.expectedSize = config.size;
+  auto engine = startMpiEngine("", options);
+  FARANDOLE_RETURN_IF_ERROR(engine.status());
+  if ((*engine)->rank() != config.rank) {
+    return Status::internal("rank " + std::to_string(config.rank) + " is rank " +
+                            std::to_string((*engine)->rank()) + " for " +
+                            std::string((*engine)->library()));
+  }
+  return engine;
+}
+
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   EngineStart options;
   options.deadline = deadline;

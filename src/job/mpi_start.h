@@ -21,4 +21,8 @@ struct MpiStart {
 // Collective over all of MPI's ranks. Fills in who this rank is.
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline);
 
+// The engine of a rank that the launcher has started and to which it has brought an MPI. Collective
+// over all ranks.
+Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline deadline);
+
 }  // namespace farandole

@@ -29,6 +29,8 @@ constexpr auto kLongestStep = milliseconds(1000);
 constexpr auto kKillPatience = seconds(10);
 // How long the other machines' agents may take to clear up before we let go of them.
 constexpr auto kFarewell = seconds(12);
+// How long MPI's starter may take to notice that all its processes have gone.
+constexpr auto kMpiPatience = seconds(3);
 constexpr int kMostLastLines = 20;
 constexpr auto kStatusAfter = seconds(2);
 
@@ -44,6 +46,10 @@ JobRunner::JobRunner(JobPlan plan, RunSettings settings, remote::Connecting conn
 JobRunner::~JobRunner() = default;
 
 Status JobRunner::prepare() {
+  if (settings_.mpi) {
+    mpi_.emplace(*settings_.mpi, plan_, connecting_.ssh, connecting_.tree.id,
+                 connecting_.startLimit);
+  }
   for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
     if (plan_.hosts[i].local) local_ = planFor(plan_, i);
   }
@@ -174,6 +180,9 @@ Status JobRunner::startRanks() {
   while (!remotes_.allStarted() && hostFailures_.empty() && !ending_ && !interruptedBy_) {
     step(kLongestStep);
   }
+  if (mpi_ && hostFailures_.empty() && !ending_ && !interruptedBy_) {
+    FARANDOLE_RETURN_IF_ERROR(mpi_->start(signals_->inherited(), locals_.files()));
+  }
   // A user who interrupts now has no ranks yet that could be asked to end.
   if (interruptedBy_ && !ending_) return {};
   starting_ = false;
@@ -197,6 +206,7 @@ Result<int> JobRunner::run() {
     if (ending_ && Clock::now() >= killAt_ + kKillPatience) break;  // said in conclude()
   }
   checkInit();
+  endMpi();
   finishHosts();
   endLeftovers();
   finishOutput();
@@ -210,6 +220,7 @@ void JobRunner::abandonStart() {
   if (signals_ && console_) {
     killRanks();
     while (runningRanks() > 0 && Clock::now() < killAt_ + kKillPatience) step(kLongestStep);
+    endMpi();
     finishHosts();
     endLeftovers();
     finishOutput();
@@ -234,6 +245,7 @@ void JobRunner::step(Duration limit) {
   } else {
     entries.push_back({starting_ ? -1 : stdinForward_.waitFd(), POLLIN, 0});
   }
+  entries.push_back({mpi_ ? mpi_->fd() : -1, POLLIN, 0});
   remotes_.addWaits(entries, !gathers);
   pollFor(entries, pace_.left(begin, until - begin));
   if (entries[0].revents != 0) {
@@ -244,6 +256,7 @@ void JobRunner::step(Duration limit) {
   if (entries[3].revents != 0) passMail();
   if (entries[4].revents != 0 && stdin_) stdin_->ready();
   if (entries[4].revents != 0 && !stdin_) forwardStdin();
+  if (entries[5].revents != 0) mpi_->read();
   if (!remotes_.empty()) pace_.took(remotes_.step(entries));
   flushTexts();
   checkConsole();
@@ -260,6 +273,7 @@ void JobRunner::step(Duration limit) {
     // Often while ranks start, seldom when they train.
     nextCheck_ = now + (now - start_ < seconds(10) ? milliseconds(250) : milliseconds(1000));
   }
+  checkMpi();
   if (ending_ && now >= killAt_ && runningRanks() > 0) killRanks();
   showStatus();
 }
@@ -297,6 +311,25 @@ void JobRunner::passMail() {
   for (auto& [rank, frame] : mail_.take()) {
     RemoteHost* host = remotes_.at(plan_.ranks.at(static_cast<std::size_t>(rank)).hostIndex);
     if (host != nullptr) host->send(encodeRelay(remote::Type::kToRank, rank, frame));
+  }
+}
+
+// Ranks that wait for an MPI that will not come, or for each other in one that is gone.
+void JobRunner::checkMpi() {
+  if (!mpi_ || ending_ || starting_ || runningRanks() == 0) return;
+  problem_ = mpi_->failure(Clock::now());
+  if (problem_) beginEnding(SIGTERM);
+}
+
+// It ends by itself when the ranks have.
+void JobRunner::endMpi() {
+  if (!mpi_) return;
+  for (const int signal : {0, SIGTERM, SIGKILL}) {
+    if (signal != 0) mpi_->signal(signal);
+    const Deadline patience = Deadline::after(kMpiPatience);
+    while (mpi_->running() && !patience.passed() && !(giveUpOutput_ && signal != SIGKILL)) {
+      step(patience.left(milliseconds(50)));
+    }
   }
 }
 
@@ -505,7 +538,10 @@ void JobRunner::rankWrote(int rank, Stream stream, std::string_view bytes) {
 
 void JobRunner::rankEnded(RankEnd end, bool ordered) { ended(std::move(end), ordered); }
 
-void JobRunner::otherEnded(pid_t pid, const siginfo_t& info) { remotes_.childEnded(pid, info); }
+void JobRunner::otherEnded(pid_t pid, const siginfo_t& info) {
+  if (mpi_ && mpi_->childEnded(pid, info)) return;
+  remotes_.childEnded(pid, info);
+}
 
 void JobRunner::remoteWrote(int rank, Stream stream, std::string_view bytes) {
   wrote(rank, stream, bytes);

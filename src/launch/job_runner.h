@@ -23,6 +23,7 @@
 #include "launch/guardian.h"
 #include "launch/job_plan.h"
 #include "launch/local_ranks.h"
+#include "launch/mpi/starter_process.h"
 #include "launch/output_pace.h"
 #include "launch/rank_output.h"
 #include "launch/remote/mailbox.h"
@@ -43,6 +44,7 @@ struct RunSettings {
   bool quiet = false;
   bool verbose = false;
   Duration waitForHosts{};
+  std::optional<mpi::Starter> mpi{};  // of --engine mpi
 };
 
 class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::Listener {
@@ -88,6 +90,8 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void showStatus();
   void forwardStdin();
   void passMail();
+  void checkMpi();
+  void endMpi();
 
   void wrote(int rank, Stream stream, std::string_view bytes);
   void ended(RankEnd end, bool ordered);
@@ -139,6 +143,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   std::unique_ptr<AgentServer> agent_;
   LocalRanks locals_;
   remote::RemoteHosts remotes_;
+  std::optional<mpi::StarterProcess> mpi_;
   std::vector<RankState> ranks_;
   std::array<std::string, 2> texts_;  // finished lines on their way to the console
   OutputPace pace_;

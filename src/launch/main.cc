@@ -15,6 +15,7 @@
 #include "launch/doctor/doctor_command.h"
 #include "launch/doctor/doctor_rank.h"
 #include "launch/init/init_command.h"
+#include "launch/mpi/lender.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/agent_probe.h"
 #include "launch/remote/tree.h"
@@ -68,6 +69,8 @@ int main(int argc, char** argv) {
   if (!words.empty() && words[0] == "agent") return agentMain(words);
   // Not for people either: the doctor's ranks.
   if (words.size() == 1 && words[0] == "doctor-rank") return farandole::doctorRankMain();
+  if (!words.empty() && words[0] == "mpi-enter") return farandole::mpi::enterMain(words);
+  if (!words.empty() && words[0] == "mpi-lend") return farandole::mpi::lendMain(words);
   const bool isRun = !words.empty() && words[0] == "run";
   CLI::App app("Farandole: one training job on many processes", "farandole");
   app.set_version_flag("--version", std::string("farandole ") + FARANDOLE_VERSION);

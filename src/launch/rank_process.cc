@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "launch/mpi/command.h"
+#include "launch/mpi/lender.h"
 #include "launch/rank_environment.h"
 #include "launch/spawn.h"
 
@@ -36,7 +38,10 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
     ::fcntl(ends[0], F_SETPIPE_SZ, kPipeBytes);
   }
   const auto environment = rankEnvironment(job, plan_, environ);
-  auto pid = spawnProcess({job.program, job.command, environment, stdinFd, writeEnds[0].get(),
+  const bool mpi = mpi::wantsMpi(job);
+  const std::string program = mpi ? "/proc/self/exe" : job.program;
+  const std::vector<std::string> words = mpi ? mpi::enterWords(job) : job.command;
+  auto pid = spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),
                            writeEnds[1].get(), signals, files, true, &plan_.cpus});
   if (!pid.ok()) return pid.status();
   pid_ = *pid;

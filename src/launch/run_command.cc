@@ -113,7 +113,11 @@ void RunCommand::addOutputOptions() {
 }
 
 void RunCommand::addConnectionOptions() {
-  option("--engine", options_.engine, "What connects machines (default auto: link)", "auto|link");
+  option("--engine", options_.engine, "What connects machines (default auto: link)",
+         "auto|link|mpi");
+  option("--mpi", options_.mpi,
+         "With --engine mpi: which one (default: the mpirun in PATH); an mpirun or libmpi.so",
+         "openmpi|mpich|PATH");
   run_->add_flag("--no-hierarchy", options_.noHierarchy,
                  "Use that engine inside machines too, instead of shared memory");
   option("--wire-security", options_.wireSecurity,
@@ -252,6 +256,11 @@ int RunCommand::execute() {
   if (options_.dryRun) {
     std::fputs(describePlan(shown).c_str(), stdout);
     return 0;
+  }
+  if (plan->settings.mpi && plan->job.hosts.size() > 1 && !options_.quiet) {
+    complain("note: what ranks on different machines send each other through " +
+                 plan->settings.mpi->what + " is not encrypted",
+             0);
   }
   for (;;) {
     JobRunner runner(plan->job, plan->settings, plan->connecting);

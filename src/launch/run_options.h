@@ -45,6 +45,7 @@ struct RunOptions {
   bool verbose = false;
   // how ranks are connected
   std::string engine;
+  std::string mpi;
   bool noHierarchy = false;
   std::string wireSecurity;
   std::string wire;

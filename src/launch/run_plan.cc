@@ -18,6 +18,8 @@
 #include "launch/hosts/locality.h"
 #include "launch/hosts/placement.h"
 #include "launch/hosts/scheduler.h"
+#include "launch/mpi/command.h"
+#include "launch/mpi/starter.h"
 #include "launch/passed_environment.h"
 
 extern char** environ;
@@ -124,6 +126,12 @@ Status addVariables(const RunOptions& options, JobPlan& plan) {
   return {};
 }
 
+// What of --mpi concerns the ranks: a kind, or a library; the path of an mpirun does not.
+std::string libraryName(const std::string& mpi) {
+  const bool starter = mpi.find('/') != std::string::npos && mpi.find(".so") == std::string::npos;
+  return starter ? "" : mpi;
+}
+
 // What the library would refuse in every rank is refused here, once.
 Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
   const struct {
@@ -131,15 +139,14 @@ Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
     const char* variable;
     std::string value;
   } kPassed[] = {{"--engine", "FARANDOLE_ENGINE", options.engine},
+                 {"--mpi", "FARANDOLE_MPI", libraryName(options.mpi)},
                  {"--no-hierarchy", "FARANDOLE_HIERARCHY", options.noHierarchy ? "off" : ""},
                  {"--wire-security", "FARANDOLE_WIRE_SECURITY", options.wireSecurity},
                  {"--wire", "FARANDOLE_WIRE", options.wire},
                  {"--data-ports", "FARANDOLE_DATA_PORTS", options.dataPorts},
                  {"--lanes", "FARANDOLE_LANES", options.lanes}};
-  if (options.engine == "mpi") {
-    return Status::invalid(
-        "--engine mpi: MPI must start its ranks itself: mpirun -np N PROGRAM (without farandole "
-        "run)");
+  if (!options.mpi.empty() && options.engine != "mpi") {
+    return Status::invalid("--mpi " + options.mpi + " needs --engine mpi");
   }
   for (const auto& [option, variable, value] : kPassed) {
     if (value.empty()) continue;
@@ -310,6 +317,18 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
   return {};
 }
 
+Status planMpi(const RunOptions& options, RunPlan& run) {
+  if (!mpi::wantsMpi(run.job)) return {};
+  auto starter = mpi::findStarter(options.mpi);
+  FARANDOLE_RETURN_IF_ERROR(starter.status());
+  starter->interfaces = options.interfaces;
+  for (const auto& each : mpi::rankSettings(starter->kind, options.interfaces, options.dataPorts)) {
+    run.job.settings.push_back(each);
+  }
+  run.settings.mpi = std::move(*starter);
+  return {};
+}
+
 Status planSettings(const RunOptions& options, RunPlan& run) {
   if (options.mapBy != "slot" && options.mapBy != "node") {
     return Status::invalid("--map-by takes slot or node, not '" + options.mapBy + "'");
@@ -406,6 +425,7 @@ Result<RunPlan> planRun(const RunOptions& options) {
   job.masterPort = *port;
   job.masterAddress = options.masterAddress;
   job.interfaces = interfaceHint(options);
+  FARANDOLE_RETURN_IF_ERROR(planMpi(options, run));
 
   const bool everythingHere = std::all_of(job.hosts.begin(), job.hosts.end(),
                                           [](const HostPlan& host) { return host.local; });

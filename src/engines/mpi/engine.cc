@@ -203,6 +203,7 @@ Result<std::unique_ptr<Communicator>> MpiEngine::communicator(std::span<const in
   FARANDOLE_RETURN_IF_ERROR(knock(ranks, key, deadline));
   Result<MPI_Comm> comm = createGroup(ranks, key);
   if (!comm.ok()) return comm.status();
+  if (ranks.size() > 1) FARANDOLE_RETURN_IF_ERROR(process_.pumpWhenIdle());
   return makeMpiCommunicator(*comm, nativeFrom_);
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "engines/mpi/idle_pump.h"
 #include "engines/mpi/point_to_point.h"
 #include "engines/mpi/process.h"
 
@@ -101,6 +102,7 @@ Progress MpiOperation::progress() {
     failForGood(Status::unavailable("MPI has ended in this process (MPI_Finalize was called)"));
     return Progress::kFailed;
   }
+  IdlePump::noteCall();
   const MpiProcess::Lock lock;
   // MPI's own arithmetic, too, must not depend on the mode of the thread that drives.
   const FpModeGuard guard;

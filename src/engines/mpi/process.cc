@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include "engines/mpi/farewell.h"
+#include "engines/mpi/idle_pump.h"
+
 namespace farandole::mpi {
 namespace {
 
@@ -25,8 +28,10 @@ pid_t owner = 0;
 // A rank that fails must not wait in MPI_Finalize for others that wait for it: without it the
 // mpirun sees an abnormal end and ends the job.
 void finaliseAtExit(int code, void*) {
-  if (code != 0 || getpid() != owner || !MpiProcess::alive()) return;
-  MPI_Finalize();
+  const bool ends = code == 0 && getpid() == owner && MpiProcess::alive();
+  const bool left = ends && IdlePump::running() && leaveWithoutFinalize();
+  IdlePump::stop();
+  if (ends && !left) MPI_Finalize();
 }
 
 }  // namespace
@@ -76,6 +81,7 @@ Status await(MPI_Request& request, Deadline deadline, std::string_view what) {
   for (;;) {
     int done = 0;
     {
+      IdlePump::noteCall();
       const MpiProcess::Lock lock;
       FARANDOLE_RETURN_IF_ERROR(mpiStatus(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what));
     }
@@ -134,8 +140,8 @@ Status MpiProcess::initialise(Deadline deadline) {
     FARANDOLE_RETURN_IF_ERROR(mpiStatus(
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread"));
     owner = getpid();
-    on_exit(finaliseAtExit, nullptr);
   }
+  on_exit(finaliseAtExit, nullptr);
   FARANDOLE_RETURN_IF_ERROR(checkThreads(running == 0));
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
@@ -145,6 +151,8 @@ Status MpiProcess::initialise(Deadline deadline) {
   base_ = *copy;
   return {};
 }
+
+Status MpiProcess::pumpWhenIdle() { return concern_.empty() ? IdlePump::start(base_) : Status(); }
 
 Status MpiProcess::checkThreads(bool ours) {
   int level = MPI_THREAD_SINGLE;

@@ -41,6 +41,10 @@ class MpiProcess {
   // What the user should know about how MPI was started; empty: nothing.
   const std::string& concern() const { return concern_; }
 
+  // MPI is called from now on even if the engine has nothing to do (IdlePump), unless the program
+  // has started MPI in a way that forbids it.
+  Status pumpWhenIdle();
+
  private:
   Status initialise(Deadline deadline);
   Status checkThreads(bool ours);

@@ -1,0 +1,212 @@
+#include "launch/mpi/command.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace farandole::mpi {
+namespace {
+
+std::string quoted(const std::string& word) {
+  std::string result = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      result += "'\\''";
+    } else {
+      result += c;
+    }
+  }
+  return result + "'";
+}
+
+std::string settingOf(const JobPlan& plan, std::string_view name) {
+  // The last one counts, as for the ranks.
+  const auto found = std::find_if(plan.settings.rbegin(), plan.settings.rend(),
+                                  [&](const auto& each) { return each.first == name; });
+  return found == plan.settings.rend() ? "" : found->second;
+}
+
+// "29600-29631"
+bool parsePorts(const std::string& text, int& first, int& last) {
+  const auto dash = text.find('-');
+  if (dash == std::string::npos) return false;
+  first = std::atoi(text.c_str());
+  last = std::atoi(text.c_str() + dash + 1);
+  return first > 0 && last >= first;
+}
+
+// Ranks that follow each other on one host.
+struct Block {
+  std::size_t host = 0;
+  int ranks = 0;
+};
+std::vector<Block> blocksOf(const JobPlan& plan) {
+  std::vector<Block> blocks;
+  for (const RankPlan& rank : plan.ranks) {
+    if (blocks.empty() || blocks.back().host != rank.hostIndex) {
+      blocks.push_back({rank.hostIndex, 0});
+    }
+    ++blocks.back().ranks;
+  }
+  return blocks;
+}
+
+}  // namespace
+
+bool wantsMpi(const JobPlan& plan) {
+  return plan.size() > 1 && settingOf(plan, "FARANDOLE_ENGINE") == "mpi";
+}
+
+std::string hostWord(const HostPlan& host) { return bareHost(host.name); }
+
+std::vector<std::pair<std::string, std::string>> rankSettings(Starter::Kind kind,
+                                                              const std::string& interfaces,
+                                                              const std::string& ports) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  int first = 0;
+  int last = 0;
+  const bool ranged = parsePorts(ports, first, last);
+  const std::string begin = std::to_string(first);
+  if (kind == Starter::Kind::kOpenMpi) {
+    if (!interfaces.empty()) settings.emplace_back("OMPI_MCA_btl_tcp_if_include", interfaces);
+    if (ranged) {
+      // The last one is its daemons'.
+      const std::string count = std::to_string(std::max(1, last - first));
+      for (const char* family : {"v4", "v6"}) {
+        settings.emplace_back(std::string("OMPI_MCA_btl_tcp_port_min_") + family, begin);
+        settings.emplace_back(std::string("OMPI_MCA_btl_tcp_port_range_") + family, count);
+      }
+    }
+    return settings;
+  }
+  // MPICH speaks through UCX or libfabric, Intel MPI through libfabric.
+  if (!interfaces.empty()) {
+    settings.emplace_back("UCX_NET_DEVICES", interfaces);
+    settings.emplace_back("FI_TCP_IFACE", interfaces.substr(0, interfaces.find(',')));
+  }
+  if (ranged) {
+    settings.emplace_back("UCX_TCP_PORT_RANGE", begin + "-" + std::to_string(last));
+    settings.emplace_back("FI_TCP_PORT_LOW_RANGE", begin);
+    settings.emplace_back("FI_TCP_PORT_HIGH_RANGE", std::to_string(last));
+  }
+  return settings;
+}
+
+StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
+                              const std::vector<std::string>& lender,
+                              const std::string& remoteShell) {
+  StarterCommand command;
+  const auto set = [&](const char* name, const std::string& value) {
+    command.variables.emplace_back(name, value);
+  };
+  const bool openMpi = starter.kind == Starter::Kind::kOpenMpi;
+  const std::string ports = settingOf(plan, "FARANDOLE_DATA_PORTS");
+  const std::string& interfaces = starter.interfaces;
+  const std::string first = interfaces.substr(0, interfaces.find(','));
+  int low = 0;
+  int high = 0;
+  const bool ranged = parsePorts(ports, low, high);
+  // Variables rather than flags: those of one release are errors in another. PRTE_ is Open MPI 5's.
+  if (openMpi) {
+    // Its daemons on the other hosts are told of it too, and refuse to start if they do not find
+    // its first word there.
+    set("OMPI_MCA_plm_rsh_agent", "/bin/sh " + remoteShell);
+    set("PRTE_MCA_plm_ssh_agent", "/bin/sh " + remoteShell);
+    set("OMPI_MCA_plm", "rsh");
+    set("PRTE_MCA_plm", "ssh");
+    // From here to every host, never from host to host: only here ssh is known to work.
+    set("OMPI_MCA_plm_rsh_no_tree_spawn", "1");
+    set("PRTE_MCA_plm_ssh_no_tree_spawn", "1");
+    // The ranks' number and processors are Farandole's business.
+    set("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    set("OMPI_MCA_hwloc_base_binding_policy", "none");
+    set("PRTE_MCA_hwloc_default_binding_policy", "none");
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                             "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"}) {
+      set(name, "1");
+    }
+    if (!interfaces.empty()) {
+      set("OMPI_MCA_oob_tcp_if_include", interfaces);
+      set("PRTE_MCA_prte_if_include", interfaces);
+    }
+    // It takes all ports it is offered: the last one, and the ranks the others.
+    if (ranged) set("OMPI_MCA_oob_tcp_dynamic_ipv4_ports", std::to_string(high));
+  } else {
+    set("HYDRA_LAUNCHER", "ssh");
+    set("HYDRA_LAUNCHER_EXEC", remoteShell);
+    set("I_MPI_HYDRA_BOOTSTRAP", "ssh");
+    set("I_MPI_HYDRA_BOOTSTRAP_EXEC", remoteShell);
+    set("I_MPI_PIN", "0");
+    if (!interfaces.empty()) {
+      set("HYDRA_IFACE", first);
+      set("I_MPI_HYDRA_IFACE", first);
+    }
+    if (ranged) {
+      const std::string range = std::to_string(low) + ":" + std::to_string(high);
+      set("MPIEXEC_PORT_RANGE", range);
+      set("MPICH_PORT_RANGE", range);
+      set("I_MPI_PORT_RANGE", range);
+    }
+  }
+  for (const auto& [name, value] : rankSettings(starter.kind, interfaces, ports)) {
+    set(name.c_str(), value);
+  }
+
+  // A batch system's allocation is the launcher's to read: ours has the last word on hosts.
+  const bool alone = plan.hosts.empty() || (plan.hosts.size() == 1 && plan.hosts.front().local);
+  command.words.push_back(starter.program);
+  // The folder is the ranks' business, and may not exist where MPI's starter looks for it.
+  const auto add = [&](const std::string& ranks, const std::string& hosts) {
+    command.words.insert(command.words.end(), {"-np", ranks, openMpi ? "-host" : "-hosts", hosts});
+    command.words.insert(command.words.end(), {"-wdir", "/"});
+    command.words.insert(command.words.end(), lender.begin(), lender.end());
+  };
+  // Open MPI counts ranks program by program, and Hydra host by host, as often as one is named.
+  std::string all;
+  for (const Block& block : blocksOf(plan)) {
+    const std::string ranks = std::to_string(block.ranks);
+    const std::string host = (alone ? "localhost" : hostWord(plan.hosts[block.host])) + ":" + ranks;
+    if (openMpi) {
+      if (!all.empty()) command.words.emplace_back(":");
+      add(ranks, host);
+    }
+    all += (all.empty() ? "" : ",") + host;
+  }
+  if (!openMpi) add(std::to_string(plan.size()), all);
+  return command;
+}
+
+std::string remoteShellScript(const JobPlan& plan, const SshOptions& options) {
+  std::string script =
+      "#!/bin/sh\n"
+      "while :; do case \"$1\" in -l|-p|-i|-o) shift 2;; -*) shift;; *) break;; esac; done\n"
+      "h=$1; shift\n"
+      "case \"$h\" in\n";
+  for (const HostPlan& host : plan.hosts) {
+    script += quoted(hostWord(host)) + ") ";
+    if (host.local) {
+      script += "exec /bin/sh -c \"$*\";;\n";
+      continue;
+    }
+    std::vector<std::string> words = sshArguments(host.ssh, options, "");
+    words.pop_back();
+    script += "exec";
+    for (const std::string& word : words) script += " " + quoted(word);
+    script += " \"$@\";;\n";
+  }
+  return script + "esac\necho \"$h is no host of this job\" >&2\nexit 255\n";
+}
+
+std::vector<std::string> lenderWords(const std::string& treeId, const std::string& ownPath,
+                                     const std::string& job, int seconds) {
+  std::string script =
+      "for f in \"${XDG_CACHE_HOME:-$HOME/.cache}/farandole/" + treeId + "/bin/farandole\" " +
+      quoted(ownPath) +
+      " \"$(command -v farandole 2>/dev/null)\"; do test -x \"$f\" && exec \"$f\" " + "mpi-lend " +
+      job + " " + std::to_string(seconds) +
+      "; done; echo \"there is no farandole on $(hostname)\" >&2; exit 1";
+  return {"/bin/sh", "-c", std::move(script)};
+}
+
+}  // namespace farandole::mpi

@@ -1,0 +1,26 @@
+// The two ends of a ticket. Both are commands that are not for people.
+//
+//   farandole mpi-enter PROGRAM ARGV0 …   what an agent starts as a rank: takes the ticket and
+//                                         becomes the program, in the same process
+//   farandole mpi-lend JOB SECONDS        what MPI's starter starts: gives away its ticket, and
+//                                         lives as long as the rank
+//
+// So the rank is the agent's child, as under every other engine (output, signals, exit codes,
+// orphans), and yet the process that MPI believes it has started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/job_plan.h"
+
+namespace farandole::mpi {
+
+int enterMain(const std::vector<std::string>& words);
+int lendMain(const std::vector<std::string>& words);
+
+// argv, for this executable, that makes the rank of a settled plan take its ticket before it
+// begins.
+std::vector<std::string> enterWords(const JobPlan& plan);
+
+}  // namespace farandole::mpi

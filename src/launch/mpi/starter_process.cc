@@ -1,0 +1,136 @@
+#include "launch/mpi/starter_process.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <string_view>
+#include <unordered_set>
+
+#include "launch/hosts/captured_run.h"
+#include "launch/mpi/command.h"
+#include "launch/spawn.h"
+
+extern char** environ;
+
+namespace farandole::mpi {
+namespace {
+
+constexpr std::size_t kKept = std::size_t{8} << 10;
+constexpr auto kCoincidence = std::chrono::seconds(2);
+
+// An executable that has no name, visible to our children through /proc as long as we live.
+Result<UniqueFd> executableScript(const std::string& text) {
+  UniqueFd fd(::memfd_create("farandole-mpi-ssh", MFD_CLOEXEC));
+  if (!fd) return Status::fromErrno("cannot create a script for MPI's starter", errno);
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fchmod(fd.get(), 0500) != 0) {
+    return Status::fromErrno("cannot write a script for MPI's starter", errno);
+  }
+  // Reopened for reading: what is open for writing cannot be executed.
+  const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+  UniqueFd readable(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!readable) return Status::fromErrno("cannot open a script for MPI's starter", errno);
+  return readable;
+}
+
+std::string ownPath() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+// What an enclosing MPI job has left would make the starter believe that it is part of it.
+bool isForeign(std::string_view entry) {
+  return entry.starts_with("PMIX_") || entry.starts_with("PMI_") ||
+         entry.starts_with("OMPI_COMM_WORLD_");
+}
+
+std::vector<std::string> environmentWith(
+    const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> result;
+  std::unordered_set<std::string_view> names;
+  for (const auto& [name, value] : variables) {
+    if (names.insert(name).second) result.push_back(name + "=" + value);
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view name =
+        std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
+    if (!names.contains(name) && !isForeign(*entry)) result.emplace_back(*entry);
+  }
+  return result;
+}
+
+}  // namespace
+
+StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOptions& ssh,
+                               const std::string& treeId, Duration startLimit)
+    : starter_(std::move(starter)),
+      script_(remoteShellScript(plan, ssh)),
+      plan_(plan),
+      lender_(lenderWords(
+          treeId, ownPath(), plan.job,
+          static_cast<int>(std::chrono::ceil<std::chrono::seconds>(startLimit).count()))) {}
+
+Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files) {
+  auto script = executableScript(script_);
+  FARANDOLE_RETURN_IF_ERROR(script.status());
+  scriptFd_ = std::move(*script);
+  const std::string shell =
+      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(scriptFd_.get());
+  const StarterCommand command = starterCommand(starter_, plan_, lender_, shell);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno("cannot create a pipe", errno);
+  output_.reset(ends[0]);
+  const UniqueFd far(ends[1]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return Status::fromErrno("cannot open /dev/null", errno);
+  const auto environment = environmentWith(command.variables);
+  auto pid = spawnProcess({starter_.program, command.words, environment, null.get(), far.get(),
+                           far.get(), signals, files});
+  FARANDOLE_RETURN_IF_ERROR(pid.status());
+  pid_ = *pid;
+  return {};
+}
+
+void StarterProcess::read() {
+  char buffer[4096];
+  for (;;) {
+    const ssize_t got = ::read(output_.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return output_.reset();
+    text_.append(buffer, static_cast<std::size_t>(got));
+    if (text_.size() > kKept) text_.erase(0, text_.size() - kKept);
+  }
+}
+
+bool StarterProcess::childEnded(pid_t pid, const siginfo_t& info) {
+  if (pid != pid_ || pid_ <= 0) return false;
+  pid_ = -1;
+  ended_ = true;
+  endedAt_ = Clock::now();
+  waitStatus_ =
+      info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
+  if (output_) read();
+  return true;
+}
+
+void StarterProcess::signal(int number) {
+  if (pid_ > 0 && ::kill(-pid_, number) != 0) ::kill(pid_, number);
+}
+
+std::optional<std::string> StarterProcess::failure(TimePoint now) const {
+  if (!ended_ || now < endedAt_ + kCoincidence) return std::nullopt;
+  const std::string last = lastLineOf(text_);
+  return starter_.what + "'s starter (" + starter_.program + ") ended before the ranks, with " +
+         describeEnd(waitStatus_) + (last.empty() ? "" : ": " + last);
+}
+
+}  // namespace farandole::mpi

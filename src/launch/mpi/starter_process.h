@@ -1,0 +1,59 @@
+// StarterProcess: the MPI's own starter while a job runs. It is a child of the launcher; what it
+// prints is kept and only told if it fails. Main thread only.
+#pragma once
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "launch/job_plan.h"
+#include "launch/mpi/starter.h"
+#include "launch/remote/ssh_command.h"
+#include "launch/signals.h"
+
+namespace farandole::mpi {
+
+class StarterProcess {
+ public:
+  StarterProcess(Starter starter, const JobPlan& plan, const SshOptions& ssh,
+                 const std::string& treeId, Duration startLimit);
+
+  Status start(const InheritedSignals& signals, const rlimit& files);
+
+  // Readable when it has printed something; -1: nothing more comes.
+  int fd() const { return output_.get(); }
+  void read();
+
+  // True if it was this child.
+  bool childEnded(pid_t pid, const siginfo_t& info);
+  bool running() const { return pid_ > 0; }
+  void signal(int number);
+
+  // What to say if it has ended although ranks run, once that is no mere coincidence: a rank's end
+  // ends it too, and is told by others.
+  std::optional<std::string> failure(TimePoint now) const;
+
+ private:
+  const Starter starter_;
+  std::vector<std::string> words_;
+  std::vector<std::pair<std::string, std::string>> variables_;
+  const std::string script_;
+  UniqueFd scriptFd_;  // an unnamed file: nothing is left behind whatever happens
+  UniqueFd output_;
+  std::string text_;  // the last part of what it printed
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  int waitStatus_ = 0;
+  TimePoint endedAt_;
+  const JobPlan& plan_;
+  const std::vector<std::string> lender_;
+};
+
+}  // namespace farandole::mpi
