@@ -123,8 +123,9 @@ bool StarterProcess::childEnded(pid_t pid, const siginfo_t& info) {
 }
 
 void StarterProcess::signal(int number) {
+  if (pid_ <= 0) return;
   signalled_ = true;
-  if (pid_ > 0 && ::kill(-pid_, number) != 0) ::kill(pid_, number);
+  if (::kill(-pid_, number) != 0) ::kill(pid_, number);
 }
 
 std::optional<std::string> StarterProcess::failure(TimePoint now) const {
