@@ -49,8 +49,7 @@ void InitLimit::run(Deadline deadline) {
   const TimePoint begin = Clock::now();
   std::unique_lock lock(mutex_);
   if (changed_.wait_until(lock, deadline.at(), [this] { return over_; })) return;
-  const auto seconds =
-      std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
+  const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
   std::fprintf(stderr,
                "farandole: %sMPI_Init has not returned for %ld s: all processes that MPI's starter "
                "has started must initialise; FARANDOLE_START_TIMEOUT (--start-timeout) sets how "

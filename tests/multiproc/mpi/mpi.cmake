@@ -47,6 +47,8 @@ function(farandole_mpi_tests abi run include library)
     set_target_properties(mpi_beside_${abi} PROPERTIES SKIP_BUILD_RPATH ON)
     farandole_light_test(mpi_beside_${abi})
     farandole_mpi_test(${abi} loaded ${run} -n 2 $<TARGET_FILE:mpi_rank> loaded ${library})
+    farandole_mpi_test(${abi} launched.beside $<TARGET_FILE:farandole_command> run -np 2 --engine mpi --mpi ${abi}
+      $<TARGET_FILE:mpi_beside_${abi}> follows)
     foreach(who starts follows)
       farandole_mpi_test(${abi} beside.${who} ${run} -n 2 $<TARGET_FILE:mpi_beside_${abi}> ${who})
     endforeach()
