@@ -113,9 +113,6 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   config.rank = start.engine->rank();
   config.size = start.engine->size();
   if (config.size == 1) return start;
-  if (config.rank == 0 && !start.engine->notice().empty()) {
-    logInfo(std::string(start.engine->notice()));
-  }
 
   Card mine{machineName(), hostName(), ""};
   if (config.rank == 0) {
@@ -132,6 +129,9 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
     cards.push_back(std::move(card).value());
   }
   place(cards, config);
+  if (config.rank == 0 && config.crossSize > 1 && !start.engine->notice().empty()) {
+    logWarning(std::string(start.engine->notice()));
+  }
   config.secret = cards.front().secret;
   config.job = "mpi-" + config.secret.substr(0, 8);
 

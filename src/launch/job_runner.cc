@@ -321,10 +321,11 @@ void JobRunner::checkMpi() {
   if (problem_) beginEnding(SIGTERM);
 }
 
-// It ends by itself when the ranks have.
+// It ends by itself when the ranks have, unless they failed to.
 void JobRunner::endMpi() {
   if (!mpi_) return;
   for (const int signal : {0, SIGTERM, SIGKILL}) {
+    if (signal == 0 && ending_) continue;
     if (signal != 0) mpi_->signal(signal);
     const Deadline patience = Deadline::after(kMpiPatience);
     while (mpi_->running() && !patience.passed() && !(giveUpOutput_ && signal != SIGKILL)) {
@@ -497,6 +498,8 @@ int JobRunner::conclude() {
     return 1;
   }
   if (cause_.get()) {
+    // What the ranks did then is only what their MPI makes of it.
+    if (mpi_ && mpi_->wasKilled()) console_->message(mpi_->describe());
     console_->write(Stream::kErr, failureScreen(*cause_.get(), reportsAtCause_, runtimeAtCause_,
                                                 cause_.exitCode(), wantsColour(Stream::kErr)));
     return cause_.exitCode();

@@ -97,6 +97,68 @@ TEST(LabEngines, HierarchyOverMpichConforms) {
   conformUnderMpi(lab, {"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:2", "-n", "4"});
 }
 
+std::string rankOn(const Lab& lab, const std::string& host) {
+  return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
+}
+
+// The same under our launcher, which has MPI's starter bring MPI to its ranks.
+TEST(LabEngines, LaunchedWithMpiConforms) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (const char* mpi : {"openmpi", "mpich"}) {
+    conform(lab, {"-H", "h0:2,h1:2", "--map-by", "node", "--engine", "mpi", "--mpi", mpi},
+            {"bits", "broadcast", "rooted"});
+    conform(lab,
+            {"-H", "h0:1,h1:2", "--engine", "mpi", "--mpi", mpi, "--network-interfaces", "eth0",
+             "--data-ports", "29600-29631"},
+            {"bits"});
+  }
+  expectNothingLeft(lab, 2);
+}
+
+TEST(LabEngines, RankKilledUnderLaunchedMpiIsNamedToAll) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (const char* mpi : {"openmpi", "mpich"}) {
+    const auto job = lab.start(
+        "h0", shellWords({"-H", "h0:2,h1:1", "--grace", "30", "--engine", "mpi", "--mpi", mpi},
+                         "trap '' TERM INT; exec " CORE_RANK
+                         " allreduce_until_lost ordinary alone leave 7"));
+    ASSERT_TRUE(job->waitForOutput("ready", 3)) << job->err();
+    lab.shell("h1", "kill -9 " + rankOn(lab, "h1"));
+    const Outcome outcome = job->finish();
+    EXPECT_EQ(outcome.code, 128 + SIGKILL) << mpi;
+    EXPECT_EQ(countOf(outcome.out, "rank=2 message=rank 2 on h1 was killed by signal 9"), 2)
+        << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr("is not encrypted")) << mpi;
+    expectNothingLeft(lab, 2);
+  }
+}
+
+// A user who interrupts, a starter that dies: the ranks end, and nothing is left.
+TEST(LabEngines, EndOfLaunchedMpiLeavesNothing) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (const char* mpi : {"openmpi", "mpich"}) {
+    for (const bool starter : {false, true}) {
+      const auto job = lab.start(
+          "h0", shellWords({"-H", "h0:1,h1:1", "--grace", "2", "--engine", "mpi", "--mpi", mpi},
+                           "exec " CORE_RANK " allreduce_until_lost ordinary alone leave 7"));
+      ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
+      lab.shell("h0", starter ? "kill -9 $(pgrep -f '^/usr/bin/mpi(run|exec)')"
+                              : "kill -INT $(pgrep -of 'farandole run')");
+      const Outcome outcome = job->finish();
+      EXPECT_NE(outcome.code, 0) << mpi;
+      if (starter) {
+        EXPECT_THAT(outcome.err, HasSubstr("'s starter (")) << mpi;
+      } else {
+        EXPECT_EQ(outcome.code, 128 + SIGINT) << mpi;
+      }
+      expectNothingLeft(lab, 2);
+    }
+  }
+}
+
 TEST(LabEngines, EveryWireSecurityConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
@@ -134,10 +196,6 @@ std::unique_ptr<LabProcess> reducingJob(const Lab& lab, const std::string& hosts
                                         " allreduce_until_lost ordinary alone leave 7"));
   EXPECT_TRUE(job->waitForOutput("ready", ranks)) << job->err();
   return job;
-}
-
-std::string rankOn(const Lab& lab, const std::string& host) {
-  return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
 }
 
 TEST(LabEngines, RankKilledIsNamedToAll) {

@@ -11,6 +11,7 @@
 
 #include "engines/mpi/farewell.h"
 #include "engines/mpi/idle_pump.h"
+#include "engines/mpi/init_limit.h"
 
 namespace farandole::mpi {
 namespace {
@@ -137,6 +138,7 @@ Status MpiProcess::initialise(Deadline deadline) {
   MPI_Initialized(&running);
   if (running == 0) {
     int provided = 0;
+    const InitLimit limit(deadline);
     FARANDOLE_RETURN_IF_ERROR(mpiStatus(
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread"));
     owner = getpid();

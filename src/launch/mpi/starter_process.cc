@@ -123,11 +123,17 @@ bool StarterProcess::childEnded(pid_t pid, const siginfo_t& info) {
 }
 
 void StarterProcess::signal(int number) {
-  if (pid_ > 0 && ::kill(-pid_, number) != 0) ::kill(pid_, number);
+  if (pid_ <= 0) return;
+  signalled_ = true;
+  if (::kill(-pid_, number) != 0) ::kill(pid_, number);
 }
 
 std::optional<std::string> StarterProcess::failure(TimePoint now) const {
   if (!ended_ || now < endedAt_ + kCoincidence) return std::nullopt;
+  return describe();
+}
+
+std::string StarterProcess::describe() const {
   const std::string last = lastLineOf(text_);
   return starter_.what + "'s starter (" + starter_.program + ") ended before the ranks, with " +
          describeEnd(waitStatus_) + (last.empty() ? "" : ": " + last);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <optional>
 #include <string>
@@ -36,9 +37,13 @@ class StarterProcess {
   bool running() const { return pid_ > 0; }
   void signal(int number);
 
+  // Whether somebody else has killed it.
+  bool wasKilled() const { return ended_ && !signalled_ && WIFSIGNALED(waitStatus_); }
+
   // What to say if it has ended although ranks run, once that is no mere coincidence: a rank's end
   // ends it too, and is told by others.
   std::optional<std::string> failure(TimePoint now) const;
+  std::string describe() const;
 
  private:
   const Starter starter_;
@@ -50,6 +55,7 @@ class StarterProcess {
   std::string text_;  // the last part of what it printed
   pid_t pid_ = -1;
   bool ended_ = false;
+  bool signalled_ = false;  // by us
   int waitStatus_ = 0;
   TimePoint endedAt_;
   const JobPlan& plan_;

@@ -1,5 +1,6 @@
 // Several sets at once, starts and ends, and waiting.
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -118,6 +119,15 @@ void lost() {
   const auto all = everybody(*engine);
   run(all->barrier(), "barrier");
   if (all->rank() == 1) std::exit(3);
+  run(all->barrier(), "a barrier without rank 1");
+}
+
+// Nor do those that wait for a rank that is killed.
+void killed() {
+  const auto engine = startEngine();
+  const auto all = everybody(*engine);
+  run(all->barrier(), "barrier");
+  if (all->rank() == 1) raise(SIGKILL);
   run(all->barrier(), "a barrier without rank 1");
 }
 

@@ -32,6 +32,13 @@ function(farandole_mpi_tests abi run include library)
   set_tests_properties(multiproc.mpi.${abi}.large PROPERTIES LABELS large TIMEOUT 600 RUN_SERIAL ON
     ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
   farandole_mpi_test(${abi} lost ${mpi_dir}/must_fail.sh ${run} -n 3 $<TARGET_FILE:mpi_rank> lost)
+  farandole_mpi_test(${abi} killed ${mpi_dir}/ends.sh ${run} -n 3 $<TARGET_FILE:mpi_rank> killed)
+  farandole_mpi_test(${abi} absent ${mpi_dir}/absent.sh ${run} $<TARGET_FILE:core_rank>)
+  # Under our own launcher, which has the starter bring MPI; without shared memory, so that MPI carries everything.
+  farandole_mpi_test(${abi} launched $<TARGET_FILE:farandole_command> run -np 3 --engine mpi --mpi ${abi}
+    --no-hierarchy $<TARGET_FILE:conformance_rank> bits)
+  farandole_mpi_test(${abi} launched.lost ${mpi_dir}/launched_lost.sh $<TARGET_FILE:farandole_command> ${abi}
+    $<TARGET_FILE:core_rank>)
   farandole_mpi_test(${abi} numbers.np4 ${run} -n 4 $<TARGET_FILE:mpi_rank> numbers)
   if(library)
     add_executable(mpi_beside_${abi} ${mpi_dir}/beside.cc)
@@ -40,6 +47,8 @@ function(farandole_mpi_tests abi run include library)
     set_target_properties(mpi_beside_${abi} PROPERTIES SKIP_BUILD_RPATH ON)
     farandole_light_test(mpi_beside_${abi})
     farandole_mpi_test(${abi} loaded ${run} -n 2 $<TARGET_FILE:mpi_rank> loaded ${library})
+    farandole_mpi_test(${abi} launched.beside $<TARGET_FILE:farandole_command> run -np 2 --engine mpi --mpi ${abi}
+      $<TARGET_FILE:mpi_beside_${abi}> follows)
     foreach(who starts follows)
       farandole_mpi_test(${abi} beside.${who} ${run} -n 2 $<TARGET_FILE:mpi_beside_${abi}> ${who})
     endforeach()

@@ -160,6 +160,8 @@ int main(int argc, char** argv) {
     loaded(argv[2]);
   } else if (which == "lost") {
     lost();
+  } else if (which == "killed") {
+    killed();
   } else {
     std::fprintf(stderr, "usage: mpi_rank CASE\n");
     return 2;

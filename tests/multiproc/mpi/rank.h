@@ -56,5 +56,6 @@ void waiting();
 void large();
 void loaded(const char* library);
 void lost();
+void killed();
 
 }  // namespace farandole::test

@@ -1,0 +1,121 @@
+#include "launch/mpi/command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/doctor/bounded_command.h"
+
+namespace farandole::mpi {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+
+// Ranks on hosts a, b, …, in this order.
+JobPlan planOf(const std::vector<std::size_t>& hosts) {
+  JobPlan plan;
+  plan.settings.emplace_back("FARANDOLE_ENGINE", "mpi");
+  for (const std::size_t host : hosts) {
+    while (plan.hosts.size() <= host) {
+      const std::string name(1, static_cast<char>('a' + plan.hosts.size()));
+      plan.hosts.push_back({name, plan.hosts.empty(), {name, "", 0}});
+    }
+    RankPlan rank;
+    rank.rank = plan.total++;
+    rank.hostIndex = host;
+    plan.ranks.push_back(rank);
+  }
+  return plan;
+}
+
+const Starter kOpenMpi{Starter::Kind::kOpenMpi, "/usr/bin/mpirun", "Open MPI 4.1.4"};
+const Starter kHydra{Starter::Kind::kHydra, "/usr/bin/mpiexec", "MPICH 4.0.2"};
+
+TEST(MpiCommand, IsWantedForTheEngineAndSeveralRanks) {
+  EXPECT_TRUE(wantsMpi(planOf({0, 0})));
+  EXPECT_FALSE(wantsMpi(planOf({0})));
+  JobPlan plan = planOf({0, 0});
+  plan.settings.emplace_back("FARANDOLE_ENGINE", "link");
+  EXPECT_FALSE(wantsMpi(plan));
+}
+
+TEST(MpiCommand, PlacesRanksAsThePlanDoes) {
+  EXPECT_THAT(starterCommand(kOpenMpi, planOf({0, 0, 1}), {"lend"}, "/s").words,
+              ElementsAre("/usr/bin/mpirun", "-np", "2", "-host", "a:2", "-wdir", "/", "lend", ":",
+                          "-np", "1", "-host", "b:1", "-wdir", "/", "lend"));
+  EXPECT_THAT(starterCommand(kHydra, planOf({0, 1, 0, 1}), {"lend"}, "/s").words,
+              ElementsAre("/usr/bin/mpiexec", "-np", "4", "-hosts", "a:1,b:1,a:1,b:1", "-wdir", "/",
+                          "lend"));
+  // One machine needs no name that others know.
+  EXPECT_THAT(
+      starterCommand(kOpenMpi, planOf({0, 0}), {"lend"}, "/s").words,
+      ElementsAre("/usr/bin/mpirun", "-np", "2", "-host", "localhost:2", "-wdir", "/", "lend"));
+}
+
+TEST(MpiCommand, OpenMpiIsToldOfShellInterfacesAndPorts) {
+  JobPlan plan = planOf({0, 1});
+  plan.settings.emplace_back("FARANDOLE_DATA_PORTS", "29600-29631");
+  Starter starter = kOpenMpi;
+  starter.interfaces = "eth0,eth1";
+  const auto variables = starterCommand(starter, plan, {"lend"}, "/proc/1/fd/5").variables;
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_plm_rsh_agent", "/bin/sh /proc/1/fd/5")));
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_plm_rsh_no_tree_spawn", "1")));
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_oob_tcp_if_include", "eth0,eth1")));
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0,eth1")));
+  // It takes all it is offered.
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_oob_tcp_dynamic_ipv4_ports", "29631")));
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_btl_tcp_port_min_v4", "29600")));
+  EXPECT_THAT(variables, Contains(Pair("OMPI_MCA_btl_tcp_port_range_v4", "31")));
+}
+
+TEST(MpiCommand, HydraIsToldOfShellInterfaceAndPorts) {
+  JobPlan plan = planOf({0, 1});
+  plan.settings.emplace_back("FARANDOLE_DATA_PORTS", "29600-29631");
+  Starter starter = kHydra;
+  starter.interfaces = "eth0,eth1";
+  const auto variables = starterCommand(starter, plan, {"lend"}, "/proc/1/fd/5").variables;
+  EXPECT_THAT(variables, Contains(Pair("HYDRA_LAUNCHER_EXEC", "/proc/1/fd/5")));
+  EXPECT_THAT(variables, Contains(Pair("I_MPI_HYDRA_BOOTSTRAP_EXEC", "/proc/1/fd/5")));
+  EXPECT_THAT(variables, Contains(Pair("HYDRA_IFACE", "eth0")));
+  EXPECT_THAT(variables, Contains(Pair("MPIEXEC_PORT_RANGE", "29600:29631")));
+  EXPECT_THAT(variables, Contains(Pair("UCX_TCP_PORT_RANGE", "29600-29631")));
+  EXPECT_THAT(variables, Contains(Pair("UCX_NET_DEVICES", "eth0,eth1")));
+}
+
+TEST(MpiCommand, NothingIsSaidOfWhatTheUserLeavesOpen) {
+  EXPECT_TRUE(rankSettings(Starter::Kind::kOpenMpi, "", "").empty());
+  EXPECT_TRUE(rankSettings(Starter::Kind::kHydra, "", "").empty());
+}
+
+// The script is run by a shell, with an ssh that shows what it was given.
+TEST(MpiCommand, RemoteShellReachesHostsAsFarandoleDoes) {
+  JobPlan plan = planOf({0, 1, 2});
+  plan.hosts[1].ssh = {"b", "carla", 2222};
+  SshOptions options;
+  options.program = "echo";
+  options.identityFile = "/keys/it's";
+  const std::string script = remoteShellScript(plan, options);
+  const auto run = [&](const std::string& words) {
+    return runBounded({"/bin/sh", "-c", "set -- " + words + "\n" + script},
+                      Deadline::after(std::chrono::seconds(20)))
+        .out;
+  };
+  EXPECT_THAT(run("-x b orted --daemonize"),
+              testing::AllOf(HasSubstr("-p 2222"), HasSubstr("-i /keys/it's"),
+                             HasSubstr("-l carla -- b orted --daemonize")));
+  EXPECT_THAT(run("c true"), HasSubstr("-- c true"));
+  EXPECT_EQ(run("a 'echo here $((1 + 1))'"), "here 2\n");  // this machine: no ssh
+}
+
+TEST(MpiCommand, LenderIsFoundWhereverItsNameIsOdd) {
+  const auto words = lenderWords("id", "/opt/it's $HOME/farandole", "job", 30);
+  ASSERT_EQ(words.size(), 3u);
+  EXPECT_THAT(words[2], HasSubstr("'/opt/it'\\''s $HOME/farandole'"));
+  EXPECT_THAT(words[2], HasSubstr("mpi-lend job 30"));
+}
+
+}  // namespace
+}  // namespace farandole::mpi
