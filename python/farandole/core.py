@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Un
 
 from . import _abi, leaving
 from .errors import InvalidArgument, NotInitialised
-from .handles import Handle, Request, Result, forked, submit, submit_group
+from .handles import Handle, Request, Result, forked, handles_in_flight, submit, submit_group
 from .memory import SharedBuffer, result_view
 from .process_sets import AnySet, ProcessSet, global_process_set, set_id
 
@@ -40,6 +40,7 @@ __all__ = [
     "gather",
     "generation",
     "get_process_sets",
+    "handles_in_flight",
     "init",
     "is_initialised",
     "join",
