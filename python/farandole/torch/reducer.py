@@ -6,20 +6,24 @@ bucket and points p.grad there. A full bucket is reduced at once. synchronize() 
 
 from __future__ import annotations
 
+import hashlib
 import threading
+import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 
-from .. import core
-from ..errors import InvalidArgument
+from .. import core, objects
+from ..errors import Error, InvalidArgument, Mismatch
 from ..process_sets import ProcessSet
 from . import _tensors, mpi_ops
 from .buckets import Bucket, Slot, fill
 from .compression import Compression
 
 _numbers: Dict[int, int] = {}
+# Other ranks may have failed in the same way, and never start what this one waits for.
+_PATIENCE_SECONDS = 2.0
 
 
 def _next_number() -> int:
@@ -65,6 +69,7 @@ class Reducer:
         self._generation = core.generation()
         self._prefix = f"gradients.{_next_number()}"
         self._rebuilt = 0
+        self._compared = False  # whether all ranks are known to have the same parameters
 
     # ---- Parameters and buckets
 
@@ -106,6 +111,7 @@ class Reducer:
             return
         dense = [slot for slot in slots if not slot.sparse]
         kept = [[slot for slot in group if not slot.sparse] for group in groups]
+        self._compared = False
         prefix = f"{self._prefix}.{self._rebuilt}"
         self._rebuilt += 1
         self.buckets += fill(dense, [group for group in kept if group], prefix, self._wire)
@@ -191,10 +197,11 @@ class Reducer:
     def _start_alone(self, slot: Slot, grad: Optional[torch.Tensor]) -> None:
         name = f"{self._prefix}.{slot.name}"
         if slot.sparse:
-            if grad is None:
+            # All ranks must speak of whole rows; zero_grad() may have left something else.
+            if grad is None or (grad.is_sparse and grad._nnz() == 0):
                 grad = _no_rows(slot.parameter)
-            elif not grad.is_sparse:
-                grad = grad.to_sparse(1)
+            elif not grad.is_sparse or grad.sparse_dim() != 1:
+                grad = grad.to_dense().to_sparse(1)
             slot.pending = mpi_ops.sparse_allreduce_async(grad, name, self.op, self.process_set)
             return
         if grad is None:
@@ -224,11 +231,26 @@ class Reducer:
                 return
             self._check_generation()
             self._check_untouched()
+            if not self._compared:
+                self._compare()
             for slot in self.slots:
                 if not slot.ready:
                     self._move_in(slot)
             self._finish()
             self.synchronized = True
+
+    def _compare(self) -> None:
+        """Buckets of different parameters can have the same size: before the first step, all ranks
+        compare what they have."""
+        mine = [(s.name, tuple(s.parameter.shape), str(s.parameter.dtype)) for s in self.slots]
+        digest = hashlib.sha256(repr(mine).encode()).digest()
+        name = f"{self._prefix}.{self._rebuilt}.parameters"
+        digests = objects.allgather_object(digest, name, self.process_set)
+        if len(set(digests)) > 1:
+            lists = objects.allgather_object(mine, name + ".list", self.process_set)
+            self._abandon()
+            raise Mismatch(_difference(lists, core.members(self.process_set)))
+        self._compared = True
 
     def _check_untouched(self) -> None:
         """Whoever changes a gradient while it is being reduced gets neither the old nor the new."""
@@ -253,9 +275,14 @@ class Reducer:
 
     def _abandon(self) -> None:
         """Lets operations that are under way end, so that the next step finds none."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         for bucket in self.buckets:
             if bucket.handle is not None:
-                bucket.handle = None  # the buffers stay alive with the operation
+                try:
+                    bucket.handle.wait(max(0.0, deadline - time.monotonic()))
+                except Error:
+                    pass  # what called this raises; the buffers stay alive with the operation
+                bucket.handle = None
             bucket.missing = len(bucket.slots)
         for slot in self.slots:
             slot.start_over()
@@ -316,3 +343,28 @@ def _no_rows(parameter: torch.Tensor) -> torch.Tensor:
     indices = torch.empty((1, 0), dtype=torch.int64)
     values = torch.empty((0, *parameter.shape[1:]), dtype=parameter.dtype)
     return torch.sparse_coo_tensor(indices, values, parameter.shape, device=parameter.device)
+
+
+def _difference(lists: Sequence[Any], ranks: Sequence[int]) -> str:
+    """Which parameter is the first that two ranks have differently."""
+    remedy = "all ranks must give the same parameters to the optimizer, in the same order"
+    first = lists[0]
+    for rank, other in zip(ranks, lists):
+        if other == first:
+            continue
+        for one, two in zip(first, other):
+            if one != two:
+                return (
+                    f"ranks optimize different parameters: rank {ranks[0]} has {_shown(one)} where "
+                    f"rank {rank} has {_shown(two)}; {remedy}"
+                )
+        return (
+            f"ranks optimize different parameters: rank {ranks[0]} has {len(first)} of them, rank "
+            f"{rank} has {len(other)}; {remedy}"
+        )
+    return f"ranks optimize different parameters; {remedy}"
+
+
+def _shown(entry: Any) -> str:
+    name, shape, dtype = entry
+    return f"{name} {shape} {dtype}"
