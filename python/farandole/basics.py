@@ -6,7 +6,6 @@ from typing import Any, Optional, Sequence
 
 from . import core
 from .core import (
-    add_process_set,
     cross_rank,
     cross_size,
     is_homogeneous,
@@ -72,7 +71,17 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
             "init(process_sets=[ProcessSet(…)]) and process_set=… in the calls"
         )
     for each in sets or ():
-        core.add_process_set(each)
+        add_process_set(each)
+
+
+def add_process_set(process_set: Any) -> ProcessSet:
+    """A second set of the same ranks is refused: scripts take it for a mistake."""
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    for other in core.get_process_sets().values():
+        if other.ranks == process_set.ranks and other is not global_process_set:
+            raise InvalidArgument(f"a process set of these ranks exists: {other}")
+    return core.add_process_set(process_set)
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:

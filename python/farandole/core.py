@@ -233,7 +233,10 @@ def is_homogeneous() -> bool:
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Makes a set usable. All ranks must call it, in the same order; only the members wait."""
+    """Makes a set usable. All ranks must call it, in the same order; only the members wait.
+
+    Several sets of the same ranks are possible: they progress independently.
+    """
     identity = require_initialised()
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
@@ -242,9 +245,6 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
     ranks = process_set.ranks or []
     if ranks[-1] >= identity.size:
         raise InvalidArgument(f"there is no rank {ranks[-1]}: the job has {identity.size} ranks")
-    for other in _sets.values():
-        if other.ranks == ranks:
-            raise InvalidArgument(f"a process set of the ranks {ranks} exists: {other}")
     number = c_int32()
     array = (c_int32 * len(ranks))(*ranks)
     _abi.check(_abi.library().add_set(array, len(ranks), byref(number)))

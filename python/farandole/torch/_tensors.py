@@ -106,3 +106,12 @@ def from_view(view: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Te
     if len(view) == 0:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(view, dtype=dtype).view(shape)
+
+
+# Older versions always check, newer ones when asked.
+_CHECKED = {"check_invariants": True} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
+
+
+def sparse(indices: torch.Tensor, values: torch.Tensor, size: Any) -> torch.Tensor:
+    """A sparse tensor of what other ranks sent: indices outside of it are an error."""
+    return torch.sparse_coo_tensor(indices, values, size, **_CHECKED)

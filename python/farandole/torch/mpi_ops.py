@@ -291,7 +291,7 @@ def sparse_allreduce_async(
         all_indices = synchronize(indices).transpose(0, 1)
         if op == Average:
             all_values = all_values / process_set.size()
-        return torch.sparse_coo_tensor(all_indices, all_values, tensor.size())
+        return _tensors.sparse(all_indices, all_values, tensor.size())
 
     return finish
 

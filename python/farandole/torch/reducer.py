@@ -342,7 +342,7 @@ class Reducer:
 def _no_rows(parameter: torch.Tensor) -> torch.Tensor:
     indices = torch.empty((1, 0), dtype=torch.int64)
     values = torch.empty((0, *parameter.shape[1:]), dtype=parameter.dtype)
-    return torch.sparse_coo_tensor(indices, values, parameter.shape, device=parameter.device)
+    return _tensors.sparse(indices, values, parameter.shape).to(parameter.device)
 
 
 def _difference(lists: Sequence[Any], ranks: Sequence[int]) -> str:

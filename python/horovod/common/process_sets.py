@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List
 
-from farandole.core import add_process_set, get_process_sets, remove_process_set  # noqa: F401
+from farandole.basics import add_process_set  # noqa: F401
+from farandole.core import get_process_sets, remove_process_set  # noqa: F401
 from farandole.process_sets import ProcessSet, global_process_set  # noqa: F401
 
 

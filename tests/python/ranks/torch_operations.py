@@ -320,6 +320,8 @@ def case_process_sets():
     first = hvd.add_process_set([0])
     rest = hvd.add_process_set(hvd.ProcessSet(range(1, SIZE)))
     mine, other = (first, rest) if RANK == 0 else (rest, first)
+    with raises(ValueError, "exists"):
+        hvd.add_process_set([0])
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=mine), [float(mine.size())])
     same(hvd.allgather(torch.tensor([RANK]), process_set=mine), mine.ranks)
     with raises(ValueError, f"rank {RANK} is not a member of process set"):
