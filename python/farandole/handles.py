@@ -6,11 +6,12 @@ Waiting releases the interpreter's lock and lets signals through: Ctrl-C works.
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import os
 import time
 from ctypes import byref, c_int32, c_int64, c_uint64
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _abi
 from .errors import Error, Timeout
@@ -20,7 +21,7 @@ _SLICE_MS = 200
 
 _forked = False
 # Operations whose Handle is gone while they go on: (id, buffers).
-_orphans: List[Tuple[int, Any]] = []
+_orphans: Deque[Tuple[int, Any]] = collections.deque()
 
 
 def _after_fork() -> None:
@@ -147,17 +148,18 @@ class Handle:
 
 
 def _sweep() -> None:
-    """Lets go of the buffers of orphans that are done."""
-    kept: List[Tuple[int, Any]] = []
+    """Lets go of the buffers of orphans that are done. Others may be added at any moment."""
     library = _abi.library()
     flag = c_int32()
-    taken, _orphans[:] = list(_orphans), []
-    for number, keep in taken:
+    for _ in range(len(_orphans)):
+        try:
+            number, keep = _orphans.popleft()
+        except IndexError:  # another thread does the same
+            return
         if library.test(number, byref(flag)) == _abi.OK and not flag.value:
-            kept.append((number, keep))
+            _orphans.append((number, keep))
         else:
             library.release(number)
-    _orphans.extend(kept)
 
 
 def handles_in_flight() -> int:

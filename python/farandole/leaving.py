@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -51,10 +52,10 @@ def _flush() -> None:
             pass
 
 
-def _end_soon() -> None:
+def _end_soon(code: int) -> None:
     def end() -> None:
         threading.Event().wait(_SECONDS)
-        os._exit(1)
+        os._exit(code)
 
     threading.Thread(target=end, name="farandole-leaving", daemon=True).start()
 
@@ -68,11 +69,12 @@ def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
     if not _abi.library().is_initialised():
         return
     _failed = True
+    code = 128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1
     _flush()
-    _end_soon()
+    _end_soon(code)
     try:
         atexit._run_exitfuncs()
     except BaseException:
         pass
     _flush()
-    os._exit(1)
+    os._exit(code)
