@@ -1,6 +1,6 @@
 """Handles: operations in flight.
 
-A Handle keeps the buffers of its operation alive until it is done, also when nobody keeps the Handle.
+A Handle keeps the buffers of its operation alive until that is done, even if the Handle is dropped.
 Waiting releases the interpreter's lock and lets signals through: Ctrl-C works.
 """
 
@@ -59,7 +59,7 @@ class Handle:
         self._code: Optional[int] = None  # once done
 
     def wait(self, timeout: Optional[float] = None) -> None:
-        """Returns when the operation is done; raises its error, or Timeout after so many seconds."""
+        """Until the operation is done; raises its error, or Timeout after so many seconds."""
         if self._code is None:
             self._wait(timeout)
         if self._code != _abi.OK:

@@ -1,8 +1,8 @@
 """How a rank ends: in good order at interpreter exit, at once after an exception.
 
-An exception that leaves the program prints its traceback first. Then the rank ends with code 1, whatever
-threads, workers and destructors are still there, so that the other ranks learn of it at once and the
-launcher names the right cause.
+An exception that leaves the program prints its traceback first. Then the rank ends with code 1,
+whatever threads, workers and destructors are still there, so that the other ranks learn of it at
+once and the launcher names the right cause.
 """
 
 from __future__ import annotations

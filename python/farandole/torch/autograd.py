@@ -1,7 +1,7 @@
 """The collective operations that can be differentiated.
 
-As everywhere in data-parallel training the loss is thought of as the average over the ranks: what went to
-all of them comes back averaged.
+As everywhere in data-parallel training the loss is thought of as the average over the ranks: what
+went to all of them comes back averaged.
 """
 
 from __future__ import annotations

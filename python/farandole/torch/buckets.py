@@ -1,8 +1,9 @@
-"""Buckets: gradients side by side in memory that the ranks share, reduced as one while backward runs.
+"""Buckets: gradients side by side in shared memory, reduced as one while backward runs.
 
-Layout of a bucket: the gradients, each aligned to 64 bytes, then two numbers for each of them, its marks:
-whether some rank has a gradient at all, and whether it is sparse. After the reduction every rank knows
-from the marks which parameters nobody used (their gradient stays None) and which are sparse.
+Layout of a bucket: the gradients, each aligned to 64 bytes, then two numbers for each of them, its
+marks: whether some rank has a gradient at all, and whether it is sparse. After the reduction every
+rank knows from the marks which parameters nobody used (their gradient stays None) and which are
+sparse.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Bucket:
         self.marks: Any = None
 
     def allocate(self) -> None:
-        """Gives every slot its place. The memory lives as long as one of them is somebody's grad."""
+        """Gives every slot its place. The memory lives as long as one of them does."""
         width = torch.empty((), dtype=self.wire).element_size()
         offsets = []
         end = 0
@@ -208,7 +209,7 @@ def _copy_all(targets: List[torch.Tensor], sources: List[torch.Tensor]) -> None:
 
 
 def _place(parameter: torch.Tensor, view: Any, offset: int, wire: torch.dtype) -> torch.Tensor:
-    """A tensor of the parameter's shape, with the strides that autograd wants a gradient to have."""
+    """A tensor of the parameter's shape, with the strides that autograd wants for a gradient."""
     count = parameter.numel()
     if count == 0:
         return torch.empty(parameter.shape, dtype=wire)

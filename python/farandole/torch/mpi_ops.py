@@ -11,14 +11,12 @@ import torch
 
 from .. import _abi, core
 from ..basics import *  # noqa: F401,F403  (scripts look for init, rank, … here, too)
-from ..basics import is_homogeneous
 from ..core import ReduceOp
 from ..errors import InvalidArgument
 from ..handles import Handle as CoreHandle
 from ..handles import Request, submit, submit_group
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from . import _tensors
-from .compression import Compression
 
 Average = ReduceOp.AVERAGE
 Sum = ReduceOp.SUM
@@ -270,11 +268,13 @@ def sparse_allreduce_async(
     """Sum or average of sparse tensors, as two allgathers; call what it returns for the result."""
     if not tensor.is_sparse:
         raise InvalidArgument(
-            f"{_what('sparse_allreduce', name)}: the tensor is dense: use allreduce", tensor=name or ""
+            f"{_what('sparse_allreduce', name)}: the tensor is dense: use allreduce",
+            tensor=name or "",
         )
     if op not in (Average, Sum):
         raise InvalidArgument(
-            f"{_what('sparse_allreduce', name)}: only Sum and Average are possible", tensor=name or ""
+            f"{_what('sparse_allreduce', name)}: only Sum and Average are possible",
+            tensor=name or "",
         )
     # Rows that are named twice are added where the result is coalesced.
     indices = allgather_async(

@@ -1,7 +1,7 @@
 """Reducer: reduces the gradients of an optimizer's parameters while backward() runs.
 
-A hook behind each parameter copies the gradient that backward() has just produced into its place in a
-bucket and points p.grad there. A full bucket is reduced at once. synchronize() sees to the rest.
+A hook behind each parameter counts. When a bucket's gradients are all there they are copied in,
+p.grad points there, and the bucket is reduced at once. synchronize() sees to the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..errors import Error, InvalidArgument, Mismatch
 from ..process_sets import ProcessSet
 from . import _tensors, mpi_ops
 from .buckets import Bucket, Slot, fill
-from .compression import Compression
 
 _numbers: Dict[int, int] = {}
 # Other ranks may have failed in the same way, and never start what this one waits for.

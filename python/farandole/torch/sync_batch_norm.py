@@ -56,7 +56,9 @@ class SyncBatchNorm(_BatchNorm):
         if running and self.running_mean is not None:
             with torch.no_grad():
                 unbiased = variance * (count / (count - 1).clamp_min(1))
-                self.running_mean.mul_(1 - share).add_(mean.to(self.running_mean.dtype), alpha=share)
+                self.running_mean.mul_(1 - share).add_(
+                    mean.to(self.running_mean.dtype), alpha=share
+                )
                 self.running_var.mul_(1 - share).add_(
                     unbiased.to(self.running_var.dtype), alpha=share
                 )

@@ -8,7 +8,6 @@ import warnings
 import cases
 import torch
 from cases import raises
-from torch.nn import functional
 
 import farandole
 import farandole.torch as hvd
