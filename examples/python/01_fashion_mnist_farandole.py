@@ -35,6 +35,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=64, help="per rank")
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--samples", type=int, default=60000, help="of the training data")
+    parser.add_argument("--test-samples", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -57,6 +58,7 @@ def main() -> None:
     images, labels = load(train=True)
     images, labels = images[: args.samples], labels[: args.samples]
     test_images, test_labels = load(train=False)
+    test_images, test_labels = test_images[: args.test_samples], test_labels[: args.test_samples]
 
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)

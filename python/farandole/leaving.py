@@ -70,8 +70,8 @@ def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
         return
     _failed = True
     code = 128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1
+    _end_soon(code)  # first: everything below may wait for a lock of some thread
     _flush()
-    _end_soon(code)
     try:
         atexit._run_exitfuncs()
     except BaseException:

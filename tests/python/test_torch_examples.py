@@ -16,14 +16,19 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(
-    "script, pattern, least",
+    "script, pattern, least, options",
     [
-        ("01_fashion_mnist_farandole.py", r"accuracy (0\.\d+)", 0.45),
-        ("02_fashion_mnist_horovod.py", r"Accuracy: (\d+\.\d+)%", 20.0),
+        (
+            "01_fashion_mnist_farandole.py",
+            r"accuracy (0\.\d+)",
+            0.3,
+            ("--samples", "2560", "--test-samples", "1000"),
+        ),
+        ("02_fashion_mnist_horovod.py", r"Accuracy: (\d+\.\d+)%", 20.0, ("--samples", "4000")),
     ],
 )
-def test_example(launch, script, pattern, least):
-    options = ("--epochs", "1", "--samples", "4000")
-    done = launch(2, f"../../../examples/python/{script}", *options, timeout=180).expect_success()
+def test_example(launch, script, pattern, least, options):
+    words = ("--epochs", "1", *options)
+    done = launch(2, f"../../../examples/python/{script}", *words, timeout=180).expect_success()
     found = re.search(pattern, done.output)
     assert found and float(found.group(1)) > least, done.output

@@ -37,7 +37,8 @@ def after_accumulation(parameter: torch.Tensor, action: Callable[[], None]) -> A
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(lambda _: action())
     # The tensor knows its accumulator only weakly: whoever holds the hook must hold it, too.
-    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    with torch.enable_grad():
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
 
     def hook(*_: Any) -> None:
         if parameter.grad is not None:  # it also runs when there was nothing to add

@@ -32,19 +32,20 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
-        if not self.training and self.track_running_stats:
+        if not self.training:
+            # Ranks may evaluate on their own: nobody waits for anybody.
             return torch.nn.functional.batch_norm(
                 input,
                 self.running_mean,
                 self.running_var,
                 self.weight,
                 self.bias,
-                False,
+                self.running_mean is None,
                 0.0,
                 self.eps,
             )
         share = 0.0
-        running = self.training and self.track_running_stats
+        running = self.track_running_stats
         if running and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             share = (
