@@ -84,7 +84,7 @@ class _Normalise(torch.autograd.Function):
         else:
             mean = variance = x.new_zeros(x.size(1))
         mine = torch.cat([mean, variance, mean.new_full((1,), float(rows))])
-        every = mpi_ops.allgather_async(mine.unsqueeze(0), None, process_set).wait()
+        every = mpi_ops.gather_and_wait(mine.unsqueeze(0), None, process_set)
         features = x.size(1)
         counts = every[:, -1:]
         count = counts.sum()
@@ -113,9 +113,9 @@ class _Normalise(torch.autograd.Function):
         grad_input = None
         if ctx.needs_input_grad[0]:
             sums = torch.stack([sum_grad, sum_product])
-            total = mpi_ops.allreduce_async(
-                sums, None, None, mpi_ops.Sum, 1.0, 1.0, process_set
-            ).wait()
+            total = mpi_ops.reduce_and_wait(
+                sums, True, None, mpi_ops.Sum, 1.0, 1.0, process_set
+            )
             scale = inverse if weight is None else inverse * _exact(weight)
             rest = (total[0] / count).view(along) + normal * (total[1] / count).view(along)
             grad_input = ((g - rest) * scale.view(along)).to(grad.dtype)
