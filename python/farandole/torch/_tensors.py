@@ -77,18 +77,22 @@ def check(tensor: Any, what: str) -> None:
         raise InvalidArgument(f"{what}: a tensor on the meta device has no data", tensor=what)
 
 
+def tell_of_device(device: torch.device) -> None:
+    """Says once that this is not the quickest way."""
+    global _told_of_devices
+    if _told_of_devices:
+        return
+    _told_of_devices = True
+    if not core.is_initialised() or core.rank() == 0:
+        sys.stderr.write(f"farandole: tensors on {device.type} go through host memory\n")
+
+
 def host(tensor: torch.Tensor) -> torch.Tensor:
     """The same values, contiguous in host memory; the tensor itself where it is that already."""
-    global _told_of_devices
     with torch.no_grad():
         found = tensor.detach()
         if found.device.type != "cpu":
-            if not _told_of_devices:
-                _told_of_devices = True
-                if not core.is_initialised() or core.rank() == 0:
-                    sys.stderr.write(
-                        f"farandole: tensors on {found.device.type} go through host memory\n"
-                    )
+            tell_of_device(found.device)
             found = found.to("cpu")
         if found.is_complex() and found.is_conj():
             found = found.resolve_conj()

@@ -91,7 +91,10 @@ class Bucket:
         for slot, offset in zip(self.slots, offsets):
             slot.bucket = self
             slot.place = _place(slot.parameter, view, offset, self.wire)
-            slot.direct = slot.parameter.device.type == "cpu" and slot.parameter.dtype == self.wire
+            on_host = slot.parameter.device.type == "cpu"
+            slot.direct = on_host and slot.parameter.dtype == self.wire
+            if not on_host:
+                _tensors.tell_of_device(slot.parameter.device)
         self.missing = len(self.slots)
         self._all_used = torch.tensor([1.0, 0.0] * len(self.slots)).to(self.wire)
 

@@ -33,9 +33,12 @@ def _next_number() -> int:
 
 
 def after_accumulation(parameter: torch.Tensor, action: Callable[[], None]) -> Any:
-    """Calls `action` whenever backward() has added to parameter.grad; returns what removes that."""
+    """Calls `action` whenever backward() has added to parameter.grad.
+
+    Returns what must be kept; the last of it has remove().
+    """
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
-        return parameter.register_post_accumulate_grad_hook(lambda _: action())
+        return (parameter.register_post_accumulate_grad_hook(lambda _: action()),)
     # The tensor knows its accumulator only weakly: whoever holds the hook must hold it, too.
     with torch.enable_grad():
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -103,6 +106,14 @@ class Reducer:
                 reducer.gradient_ready(slot)
 
         slot.hook = after_accumulation(slot.parameter, action)
+
+    def __del__(self) -> None:
+        # Hooks and what they hold would keep each other alive inside PyTorch.
+        try:
+            for slot in self.slots:
+                slot.hook[-1].remove()
+        except Exception:  # the interpreter may be half gone
+            pass
 
     def _wire(self, parameter: torch.Tensor) -> torch.dtype:
         wire = getattr(self.compression, "wire", None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import warnings
+import weakref
 
 import cases
 import torch
@@ -462,6 +464,25 @@ def case_rank_without_any_batch():
         # Averages are over those that still have data.
         check_equal(model, expected)
     hvd.join()
+
+
+def case_nothing_is_left_behind():
+    model, optimizer = train(steps=2)
+    before = [weakref.ref(optimizer), weakref.ref(optimizer._reducer), weakref.ref(model[0].weight)]
+    memory = weakref.ref(optimizer._reducer.buckets[0].memory)
+    plain = sgd(model.parameters())
+    del optimizer
+    gc.collect()
+    assert before[0]() is None and before[1]() is None
+    # The hooks are gone: nothing is reduced any more; gradients stay valid.
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    plain.zero_grad()
+    loss_of(model, mine(batches(1)[0])).backward()
+    plain.step()
+    model.zero_grad(set_to_none=True)
+    del model, plain
+    gc.collect()
+    assert before[2]() is None and memory() is None
 
 
 def case_two_optimizers():
