@@ -137,6 +137,10 @@ void LinkDialer::roundOver() {
   if (reasons_.empty()) text += ": it told no address";
   if (final_ && code_ == Code::kMismatch) {
     text += " (another job's secret, or something else listens there)";
+  } else {
+    text +=
+        "; a firewall or NAT between them? farandole doctor -H HOSTS tells; see --data-ports, "
+        "--advertise";
   }
   const Code code = final_ && code_ == Code::kMismatch ? Code::kMismatch : Code::kUnavailable;
   finish(Status(code, text).withRank(static_cast<int>(hello_.to), card_.host));
