@@ -1,0 +1,633 @@
+"""The core: life, ranks, process sets, and operations on raw memory.
+
+Operations take addresses, a shape (a count is one) and a DType, and return a Handle at once. The caller
+passes in `keep` whatever must stay alive meanwhile. Without a name, operations are matched between ranks
+by the order of calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from ctypes import byref, c_int32
+from enum import IntEnum
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+
+from . import _abi, leaving
+from .errors import InvalidArgument, NotInitialised
+from .handles import Handle, Request, Result, forked, submit, submit_group
+from .memory import SharedBuffer, result_view
+from .process_sets import AnySet, ProcessSet, global_process_set, set_id
+
+__all__ = [
+    "ANY_RANK",
+    "DType",
+    "Handle",
+    "ReduceOp",
+    "Request",
+    "Result",
+    "SharedBuffer",
+    "add_process_set",
+    "allgather",
+    "allreduce",
+    "alltoall",
+    "barrier",
+    "barrier_async",
+    "broadcast",
+    "counters",
+    "forked",
+    "gather",
+    "generation",
+    "get_process_sets",
+    "init",
+    "is_initialised",
+    "join",
+    "join_async",
+    "rank",
+    "recv",
+    "reduce",
+    "reducescatter",
+    "remove_process_set",
+    "result_view",
+    "scatter",
+    "send",
+    "shutdown",
+    "size",
+    "submit",
+    "submit_group",
+]
+
+ANY_RANK = _abi.ANY_RANK
+
+
+class DType(IntEnum):
+    UINT8 = 0
+    INT8 = 1
+    UINT16 = 2
+    INT16 = 3
+    INT32 = 4
+    INT64 = 5
+    FLOAT16 = 6
+    BFLOAT16 = 7
+    FLOAT32 = 8
+    FLOAT64 = 9
+    BOOL = 10
+    COMPLEX64 = 11
+    COMPLEX128 = 12
+
+
+class ReduceOp(IntEnum):
+    SUM = 0
+    AVERAGE = 1
+    MIN = 2
+    MAX = 3
+    PRODUCT = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+    ADASUM = 8
+
+
+# ---- Life
+
+
+class _Identity(NamedTuple):
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    cross_rank: int
+    cross_size: int
+
+
+_identity: Optional[_Identity] = None
+_generation = 0
+_sets: Dict[int, ProcessSet] = {}
+
+
+def init(
+    timeout: Optional[float] = None,
+    process_sets: Optional[Sequence[Union[ProcessSet, Sequence[int]]]] = None,
+) -> None:
+    """Joins the job this process was started in, or makes a job of one rank.
+
+    timeout: seconds until all ranks must be there (default: FARANDOLE_START_TIMEOUT). Again without a
+    shutdown between: does nothing.
+    """
+    global _identity, _generation
+    library = _abi.library()
+    if not library.is_initialised():
+        options = _abi.InitOptions(ctypes.sizeof(_abi.InitOptions), 0, int((timeout or 0) * 1000))
+        _interruptibly(lambda: _abi.check(library.init(byref(options))))
+        _identity = _Identity(
+            library.rank(),
+            library.size(),
+            library.local_rank(),
+            library.local_size(),
+            library.cross_rank(),
+            library.cross_size(),
+        )
+        _generation += 1
+        _forget_sets()
+        global_process_set.ranks = list(range(_identity.size))
+        _sets[0] = global_process_set
+    elif _identity is None:  # something else in this process initialised the library
+        raise NotInitialised("Farandole was initialised by another part of this process")
+    leaving.install(_identity.size)
+    for each in process_sets or ():
+        add_process_set(each)
+
+
+def _interruptibly(call: Callable[[], None]) -> None:
+    """Runs a call that may take long where Ctrl-C is answered meanwhile."""
+    # MPI wants to be started by the main thread; and a job of one rank waits for nobody.
+    if "FARANDOLE_AGENT" not in os.environ or (
+        threading.current_thread() is not threading.main_thread()
+    ):
+        return call()
+    failure: List[BaseException] = []
+    done = threading.Event()
+
+    def body() -> None:
+        try:
+            call()
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=body, name="farandole-init", daemon=True).start()
+    while not done.wait(0.2):
+        pass
+    if failure:
+        raise failure[0]
+
+
+def shutdown() -> None:
+    """Leaves the job. Operations in flight end as ShutDown. May be repeated."""
+    global _identity
+    if forked():
+        return
+    _identity = None
+    _forget_sets()
+    _abi.check(_abi.library().shutdown())
+
+
+def _forget_sets() -> None:
+    for each in _sets.values():
+        if each is not global_process_set:
+            each.process_set_id = None
+    _sets.clear()
+    global_process_set.ranks = None
+
+
+def is_initialised() -> bool:
+    return _identity is not None
+
+
+def generation() -> int:
+    """Counts this process's inits; 0 before the first."""
+    return _generation
+
+
+def require_initialised() -> _Identity:
+    if _identity is None:
+        raise NotInitialised("Farandole has not been initialised: call init() first")
+    return _identity
+
+
+def rank() -> int:
+    """These also answer in a fork child, where operations do not work."""
+    return require_initialised().rank
+
+
+def size() -> int:
+    return require_initialised().size
+
+
+def local_rank() -> int:
+    return require_initialised().local_rank
+
+
+def local_size() -> int:
+    return require_initialised().local_size
+
+
+def cross_rank() -> int:
+    return require_initialised().cross_rank
+
+
+def cross_size() -> int:
+    return require_initialised().cross_size
+
+
+def is_homogeneous() -> bool:
+    """Whether all machines have equally many ranks."""
+    identity = require_initialised()
+    return identity.local_size * identity.cross_size == identity.size
+
+
+# ---- Process sets
+
+
+def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+    """Makes a set usable. All ranks must call it, in the same order; only the members wait."""
+    identity = require_initialised()
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    if process_set.process_set_id is not None:
+        raise InvalidArgument(f"{process_set} has been added already")
+    ranks = process_set.ranks or []
+    if ranks[-1] >= identity.size:
+        raise InvalidArgument(f"there is no rank {ranks[-1]}: the job has {identity.size} ranks")
+    for other in _sets.values():
+        if other.ranks == ranks:
+            raise InvalidArgument(f"a process set of the ranks {ranks} exists: {other}")
+    number = c_int32()
+    array = (c_int32 * len(ranks))(*ranks)
+    _abi.check(_abi.library().add_set(array, len(ranks), byref(number)))
+    process_set.process_set_id = number.value
+    _sets[number.value] = process_set
+    return process_set
+
+
+def remove_process_set(process_set: AnySet) -> bool:
+    """False if there is no such set, or if it is the world."""
+    require_initialised()
+    number = process_set if isinstance(process_set, int) else process_set.process_set_id
+    if not number or number not in _sets:
+        return False
+    _abi.check(_abi.library().remove_set(number))
+    _sets.pop(number).process_set_id = None
+    return True
+
+
+def get_process_sets() -> Dict[int, ProcessSet]:
+    """The sets by their numbers."""
+    require_initialised()
+    return dict(_sets)
+
+
+def members(process_set: AnySet = 0) -> List[int]:
+    """The set's ranks, in their order."""
+    require_initialised()
+    number = set_id(process_set)
+    found = _sets.get(number)
+    if found is None:
+        raise InvalidArgument(f"there is no process set {number}")
+    return list(found.ranks or [])
+
+
+# ---- Operations
+
+Shape = Union[int, Sequence[int]]
+
+
+def _shape(shape: Shape) -> Sequence[int]:
+    return (shape,) if isinstance(shape, int) else shape
+
+
+def allreduce(
+    input: int,
+    output: int,
+    shape: Shape,
+    dtype: int,
+    op: int = ReduceOp.SUM,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    prescale: float = 1.0,
+    postscale: float = 1.0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """output may equal input."""
+    request = Request(
+        _abi.ALLREDUCE,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        op=op,
+        set=set_id(process_set),
+        name=name,
+        prescale=prescale,
+        postscale=postscale,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def allgather(
+    input: int,
+    shape: Shape,
+    dtype: int,
+    output: int = 0,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """First dimensions may differ. Without output the result belongs to the Handle: result_view()."""
+    request = Request(
+        _abi.ALLGATHER,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        set=set_id(process_set),
+        name=name,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def broadcast(
+    input: int,
+    output: int,
+    shape: Shape,
+    dtype: int,
+    root: int,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """root is a rank of the world. output may equal input."""
+    request = Request(
+        _abi.BROADCAST,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        root=root,
+        set=set_id(process_set),
+        name=name,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def alltoall(
+    input: int,
+    shape: Shape,
+    dtype: int,
+    output: int = 0,
+    splits: Optional[Sequence[int]] = None,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """splits: rows for each member; equal parts without. The result tells the rows received."""
+    request = Request(
+        _abi.ALLTOALL,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        splits=splits,
+        set=set_id(process_set),
+        name=name,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def reducescatter(
+    input: int,
+    shape: Shape,
+    dtype: int,
+    output: int = 0,
+    op: int = ReduceOp.SUM,
+    splits: Optional[Sequence[int]] = None,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    prescale: float = 1.0,
+    postscale: float = 1.0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """splits: rows of each member; without, as even as possible, larger parts first."""
+    request = Request(
+        _abi.REDUCESCATTER,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        op=op,
+        splits=splits,
+        set=set_id(process_set),
+        name=name,
+        prescale=prescale,
+        postscale=postscale,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def reduce(
+    input: int,
+    output: int,
+    shape: Shape,
+    dtype: int,
+    root: int,
+    op: int = ReduceOp.SUM,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    prescale: float = 1.0,
+    postscale: float = 1.0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """The result is at the root only; output may be 0 elsewhere."""
+    request = Request(
+        _abi.REDUCE,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        op=op,
+        root=root,
+        set=set_id(process_set),
+        name=name,
+        prescale=prescale,
+        postscale=postscale,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def gather(
+    input: int,
+    shape: Shape,
+    dtype: int,
+    root: int,
+    output: int = 0,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """Like allgather, at the root only."""
+    request = Request(
+        _abi.GATHER,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        root=root,
+        set=set_id(process_set),
+        name=name,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def scatter(
+    input: int,
+    shape: Shape,
+    dtype: int,
+    root: int,
+    output: int = 0,
+    splits: Optional[Sequence[int]] = None,
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """shape is that of the root's input; elsewhere only its dimensions behind the first count."""
+    request = Request(
+        _abi.SCATTER,
+        input=input,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        root=root,
+        splits=splits,
+        set=set_id(process_set),
+        name=name,
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def send(
+    input: int,
+    shape: Shape,
+    dtype: int,
+    peer: int,
+    tag: int = 0,
+    *,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """peer is a rank of the world."""
+    request = Request(
+        _abi.SEND,
+        input=input,
+        shape=_shape(shape),
+        dtype=dtype,
+        root=peer,
+        tag=tag,
+        set=set_id(process_set),
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def recv(
+    output: int,
+    shape: Shape,
+    dtype: int,
+    peer: int = ANY_RANK,
+    tag: int = 0,
+    *,
+    process_set: AnySet = 0,
+    keep: Any = None,
+    will_wait: bool = False,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    """From a rank of the world or from any; result().source tells from whom."""
+    request = Request(
+        _abi.RECV,
+        output=output,
+        shape=_shape(shape),
+        dtype=dtype,
+        root=peer,
+        tag=tag,
+        set=set_id(process_set),
+        will_wait=will_wait,
+        keep=keep,
+    )
+    return submit(request, notify)
+
+
+def barrier_async(
+    *,
+    name: Optional[str] = None,
+    process_set: AnySet = 0,
+    notify: Optional[Callable[[Handle], None]] = None,
+) -> Handle:
+    return submit(Request(_abi.BARRIER, set=set_id(process_set), name=name), notify)
+
+
+def barrier(process_set: AnySet = 0, timeout: Optional[float] = None) -> None:
+    """Returns when all members have called it."""
+    barrier_async(process_set=process_set).wait(timeout)
+
+
+def join_async(*, process_set: AnySet = 0) -> Handle:
+    return submit(Request(_abi.JOIN, set=set_id(process_set)))
+
+
+def join(process_set: AnySet = 0) -> int:
+    """No more data here: others' reductions see neutral elements. Returns the last rank to join."""
+    return join_async(process_set=process_set).result().last_joined
+
+
+# ---- Observation
+
+
+def start_timeline(path: str) -> None:
+    """Writes a Chrome trace of all ranks of this machine. All ranks call it."""
+    _abi.check(_abi.library().start_timeline(os.fsencode(path)))
+
+
+def stop_timeline() -> None:
+    _abi.check(_abi.library().stop_timeline())
+
+
+def counters() -> Dict[str, int]:
+    """Operations, engine batches, bytes, plan hits and misses, bytes reduced without a copy."""
+    info = _abi.CountersInfo(ctypes.sizeof(_abi.CountersInfo))
+    _abi.check(_abi.library().get_counters(byref(info)))
+    names = ("operations", "batches", "bytes", "plan_hits", "plan_misses", "zero_copy_bytes")
+    return {name: getattr(info, name) for name in names}

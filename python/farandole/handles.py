@@ -1,0 +1,251 @@
+"""Handles: operations in flight.
+
+A Handle keeps the buffers of its operation alive until it is done, also when nobody keeps the Handle.
+Waiting releases the interpreter's lock and lets signals through: Ctrl-C works.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from ctypes import byref, c_int32, c_int64, c_uint64
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import _abi
+from .errors import Error, Timeout
+
+# A signal that another thread of the process took is seen at the latest after this time.
+_SLICE_MS = 200
+
+_forked = False
+# Operations whose Handle is gone while they go on: (id, buffers).
+_orphans: List[Tuple[int, Any]] = []
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def forked() -> bool:
+    """Whether this process was forked from one that had loaded this module."""
+    return _forked
+
+
+class Result(NamedTuple):
+    """What an operation left: `address` is valid as long as its Handle is kept."""
+
+    address: int
+    nbytes: int
+    shape: Tuple[int, ...]
+    splits: Tuple[int, ...]  # rows received from each member
+    last_joined: int
+    source: int
+
+
+class Handle:
+    """An operation in flight. Made by the functions of `farandole.core`."""
+
+    __slots__ = ("id", "_keep", "_code", "__weakref__")
+
+    def __init__(self, number: int, keep: Any = None) -> None:
+        self.id = number
+        self._keep = keep
+        self._code: Optional[int] = None  # once done
+
+    def wait(self, timeout: Optional[float] = None) -> None:
+        """Returns when the operation is done; raises its error, or Timeout after so many seconds."""
+        if self._code is None:
+            self._wait(timeout)
+        if self._code != _abi.OK:
+            raise self.exception()  # type: ignore[misc]
+
+    def _wait(self, timeout: Optional[float]) -> None:
+        wait = _abi.library().wait
+        if timeout is None:
+            # TIMEOUT ends a slice, INTERRUPTED lets Python run its signal handlers here.
+            code = wait(self.id, _SLICE_MS)
+            while (code == _abi.TIMEOUT or code == _abi.INTERRUPTED) and not self.done():
+                code = wait(self.id, _SLICE_MS)
+        else:
+            end = time.monotonic() + timeout
+            while True:
+                left = int(max(0.0, end - time.monotonic()) * 1000 + 0.999)
+                code = wait(self.id, min(left, _SLICE_MS))
+                if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
+                    break
+                if self.done():
+                    break
+                if time.monotonic() >= end:
+                    tensor = _abi.last_error(code).tensor
+                    raise Timeout(f"'{tensor}' is not done after {timeout} s", tensor=tensor)
+        if self._code is None and not self.done():
+            # Neither done nor pending: a fork child, a shutdown under way.
+            raise _abi.last_error(code)
+
+    def done(self) -> bool:
+        """Whether wait() would return at once. Drives pending work a little."""
+        if self._code is not None:
+            return True
+        flag = c_int32()
+        _abi.check(_abi.library().test(self.id, byref(flag)))
+        if not flag.value:
+            return False
+        self._code = self._info().code
+        self._keep = None
+        return True
+
+    def _info(self) -> _abi.ResultInfo:
+        info = _abi.ResultInfo(ctypes.sizeof(_abi.ResultInfo))
+        _abi.check(_abi.library().get_result(self.id, byref(info)))
+        return info
+
+    def exception(self) -> Optional[Error]:
+        """The error of an operation that is done; None if it succeeded or goes on."""
+        if not self.done() or self._code == _abi.OK:
+            return None
+        return self._info().error.exception(self._code or 0)
+
+    def result(self) -> Result:
+        """What the operation left. Waits for it."""
+        self.wait()
+        info = self._info()
+        return Result(
+            info.data or 0,
+            info.bytes,
+            tuple(info.shape[: info.ndim]) if info.ndim else (),
+            tuple(info.splits[: info.nsplits]) if info.nsplits else (),
+            info.last_joined,
+            info.source,
+        )
+
+    def cancel(self) -> bool:
+        """Withdraws the operation if no other rank has begun with it; whether that was possible."""
+        if self.done():
+            return False
+        code = _abi.library().cancel(self.id)
+        if code == _abi.OK:
+            return True
+        if code != 10:  # "it is running or done" is an answer, not an error
+            raise _abi.last_error(code)
+        return False
+
+    def __del__(self) -> None:
+        try:
+            if _forked:
+                return
+            if self._code is None and not self.done():
+                _orphans.append((self.id, self._keep))
+                return
+            _abi.library().release(self.id)
+        except Exception:  # the interpreter may be half gone
+            pass
+
+
+def _sweep() -> None:
+    """Lets go of the buffers of orphans that are done."""
+    kept: List[Tuple[int, Any]] = []
+    library = _abi.library()
+    flag = c_int32()
+    taken, _orphans[:] = list(_orphans), []
+    for number, keep in taken:
+        if library.test(number, byref(flag)) == _abi.OK and not flag.value:
+            kept.append((number, keep))
+        else:
+            library.release(number)
+    _orphans.extend(kept)
+
+
+class Request:
+    """One operation to be: what `farandole_request` has, and the buffers to keep alive."""
+
+    __slots__ = ("raw", "keep")
+
+    def __init__(
+        self,
+        operation: int,
+        *,
+        input: int = 0,
+        output: int = 0,
+        shape: Sequence[int] = (),
+        dtype: int = 0,
+        op: int = 0,
+        root: int = 0,
+        set: int = 0,
+        tag: int = 0,
+        name: Optional[str] = None,
+        splits: Optional[Sequence[int]] = None,
+        prescale: float = 1.0,
+        postscale: float = 1.0,
+        group: int = 0,
+        will_wait: bool = False,
+        keep: Any = None,
+    ) -> None:
+        ndim = len(shape)
+        sizes = (c_int64 * ndim)(*shape)
+        nsplits = 0 if splits is None else len(splits)
+        parts = (c_int64 * nsplits)(*splits) if splits is not None else None
+        self.raw = _abi.Request(
+            ctypes.sizeof(_abi.Request),
+            operation,
+            dtype,
+            op,
+            root,
+            set,
+            _abi.FLAG_WILL_WAIT if will_wait else 0,
+            tag,
+            None if name is None else name.encode(),
+            input,
+            output,
+            sizes,
+            ndim,
+            nsplits,
+            parts,
+            prescale,
+            postscale,
+            group,
+        )
+        self.keep = keep
+
+
+def submit(request: Request, notify: Optional[Callable[[Handle], None]] = None) -> Handle:
+    """Starts one operation.
+
+    notify(handle) is called on a Python thread of Farandole's own once the operation is done.
+    """
+    if _orphans:
+        _sweep()
+    number = c_uint64()
+    if notify is not None:
+        from .completions import completions
+
+        return completions().submit(request, notify)
+    code = _abi.library().submit(byref(request.raw), 1, byref(number))
+    if code:
+        raise _abi.last_error(code)
+    return Handle(number.value, request.keep)
+
+
+_groups = 0
+
+
+def submit_group(requests: Sequence[Request]) -> List[Handle]:
+    """Starts several operations of one process set that run together or not at all."""
+    global _groups
+    if _orphans:
+        _sweep()
+    if not requests:
+        return []
+    _groups += 1
+    array = (_abi.Request * len(requests))(*[request.raw for request in requests])
+    for raw in array:
+        raw.group = _groups
+    numbers = (c_uint64 * len(requests))()
+    code = _abi.library().submit(array, len(requests), numbers)
+    if code:
+        raise _abi.last_error(code)
+    return [Handle(number, request.keep) for number, request in zip(numbers, requests)]

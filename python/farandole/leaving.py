@@ -1,0 +1,78 @@
+"""How a rank ends: in good order at interpreter exit, at once after an exception.
+
+An exception that leaves the program prints its traceback first. Then the rank ends with code 1, whatever
+threads, workers and destructors are still there, so that the other ranks learn of it at once and the
+launcher names the right cause.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from typing import Any
+
+from . import _abi
+from .handles import forked
+
+# Functions registered with atexit have so much time after an exception.
+_SECONDS = 0.7
+
+_installed = False
+_failed = False
+_previous_hook: Any = None
+
+
+def install(size: int) -> None:
+    """Called by every init; works once."""
+    global _installed, _previous_hook
+    if _installed:
+        return
+    _installed = True
+    atexit.register(_at_exit)
+    interactive = hasattr(sys, "ps1") or sys.flags.interactive
+    if size > 1 and not interactive:
+        _previous_hook = sys.excepthook
+        sys.excepthook = _on_exception
+
+
+def _at_exit() -> None:
+    if forked() or _failed:
+        return
+    _abi.library().shutdown()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+def _end_soon() -> None:
+    def end() -> None:
+        threading.Event().wait(_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=end, name="farandole-leaving", daemon=True).start()
+
+
+def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
+    global _failed
+    _previous_hook(kind, value, traceback)
+    # An exception of a thread does not end the program, nor does one that is only being shown.
+    if forked() or threading.current_thread() is not threading.main_thread():
+        return
+    if not _abi.library().is_initialised():
+        return
+    _failed = True
+    _flush()
+    _end_soon()
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    _flush()
+    os._exit(1)
