@@ -13,12 +13,13 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
+from torch.distributed import distributed_c10d
 
 from .. import _abi, core, errors
 from . import memory
 from .completions import completions
 from .monitored_barrier import monitored_barrier
-from .types import movable, reducible, reduction
+from .dtypes import movable, reducible, reduction
 from .work import Done, Finish, Work
 
 _REQUEST_BYTES = ctypes.sizeof(_abi.Request)
@@ -42,6 +43,8 @@ class ProcessGroup(_c10d.ProcessGroup):
         super().__init__(rank, size)
         self._ranks = list(ranks)
         self._me = rank
+        self._group_name = self._group_text = ""
+        self._made = False
         self._members = size
         self._limit = timeout.total_seconds()
         self._home = completions()
@@ -63,14 +66,31 @@ class ProcessGroup(_c10d.ProcessGroup):
     def name(self) -> str:
         return "farandole"
 
-    getBackendName = getSize = None  # replaced below: names that C++ calls
+    # C++ asks for these by the names of its own methods.
+    getBackendName = _get_backend_name = name
+    getRank = rank
+    getSize = size
 
-    def _get_backend_name(self) -> str:
-        return "farandole"
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._group_text = text
+
+    def getGroupDesc(self) -> str:
+        return self._group_text
 
     @property
     def _device_types(self) -> List[torch.device]:
-        return [torch.device("cpu")]
+        """Nothing while the group is being made: the flight recorder of PyTorch must not attach itself,
+        because it knows only groups whose backends are C++."""
+        if not self._made:
+            world = getattr(distributed_c10d, "_world", None)
+            self._made = world is None or self in world.pg_map
+        return [torch.device("cpu")] if self._made else []
 
     @property
     def supports_coalescing(self) -> bool:
@@ -536,11 +556,6 @@ class ProcessGroup(_c10d.ProcessGroup):
             if each.numel() != like.numel():
                 raise errors.InvalidArgument(
                     f"{what}: an output has {each.numel()} elements, the input {like.numel()}")
-
-
-# C++ asks for these by the names of its own methods.
-ProcessGroup.getBackendName = ProcessGroup._get_backend_name  # type: ignore[assignment,method-assign]
-ProcessGroup.getSize = ProcessGroup.size  # type: ignore[assignment,method-assign]
 
 
 def _reduce_op(opts: Any) -> int:
