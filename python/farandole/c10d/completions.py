@@ -1,22 +1,24 @@
-"""Where started operations end: one completion queue per process, and the thread that serves futures.
+"""Where started operations end: one completion queue per process, and a thread that serves futures.
 
 Works that somebody waits for need no thread: the waiting thread itself drives them. Only a future must
 be completed by somebody else. The thread sleeps unless futures are outstanding, so that a plain
 sequence of blocking calls never wakes it.
 
-Started works are kept here until they are done: the engine writes into their tensors, and PyTorch 1.13
-drops the Python half of a Work while C++ still waits for it.
+Started works are kept here until they are done: the engine writes into their tensors. Older versions of
+PyTorch drop the Python half of a Work that C++ holds, and C++ then waits for ever; so the last works that
+nobody has waited for yet are kept, too.
 """
 
 from __future__ import annotations
 
 import atexit
+import collections
 import ctypes
 import itertools
 import os
 import select
 import threading
-from typing import TYPE_CHECKING, Dict, Optional
+from typing import TYPE_CHECKING, Deque, Dict, List, Optional
 
 from .. import _abi
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .work import Work
 
 _BATCH = 64
+# More than one only if callbacks of futures wait for other futures.
+_MOST_THREADS = 8
 
 
 class Completions:
@@ -49,12 +53,15 @@ class Completions:
         self.pid = os.getpid()
         self.tags = itertools.count(1)
         self.started: Dict[int, "Work"] = {}
+        self.unclaimed: Deque["Work"] = collections.deque(maxlen=_BATCH)
         self._submissions = 0
         self._batch = (_abi.Completion * _BATCH)()
         self._batch_lock = threading.Lock()
         self._futures = 0
         self._changed = threading.Condition()
-        self._thread: Optional[threading.Thread] = None
+        self._threads: List[threading.Thread] = []
+        self._leader = 0  # the thread that serves
+        self._idle = 0
         self._ending = False
 
     def started_one(self) -> None:
@@ -86,28 +93,41 @@ class Completions:
     # ---- Futures.
 
     def future_wanted(self) -> None:
-        """A work has a future that only the thread can complete."""
+        """A work has a future that only a thread of ours can complete."""
         with self._changed:
             self._futures += 1
-            if self._thread is None and not self._ending:
-                self._thread = threading.Thread(
-                    target=self._serve, name="farandole-futures", daemon=True)
-                self._thread.start()
+            if self._leader == threading.get_ident():
+                # From a callback of another future, which may wait for this one: somebody else serves.
+                self._leader = 0
+            if self._leader == 0 and self._idle == 0 and len(self._threads) < _MOST_THREADS:
+                if not self._ending:
+                    thread = threading.Thread(
+                        target=self._serve, name="farandole-futures", daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
             self._changed.notify()
 
     def future_done(self) -> None:
         with self._changed:
             self._futures -= 1
 
+    def _lead(self, me: int) -> bool:
+        """Waits until this thread has to serve; false at the end of the process."""
+        with self._changed:
+            while not self._ending and (self._futures == 0 or self._leader not in (0, me)):
+                if self._leader == me:
+                    self._leader = 0
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+            self._leader = me
+            return not self._ending
+
     def _serve(self) -> None:
+        me = threading.get_ident()
         poll = select.poll()
         poll.register(self._event, select.POLLIN)
-        while not self._ending:
-            if self._futures == 0:
-                with self._changed:
-                    while self._futures == 0 and not self._ending:
-                        self._changed.wait()
-                continue
+        while self._lead(me):
             # The limit is for the end of the process; completions wake it at once.
             if poll.poll(500):
                 self.drain()
@@ -116,9 +136,10 @@ class Completions:
         """No thread of ours enters an interpreter that is being taken down."""
         with self._changed:
             self._ending = True
-            self._changed.notify()
-        if self._thread is not None and self.pid == os.getpid():
-            self._thread.join(2)
+            self._changed.notify_all()
+        if self.pid == os.getpid():
+            for thread in self._threads:
+                thread.join(1)
 
 
 _instance: Optional[Completions] = None

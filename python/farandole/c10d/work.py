@@ -42,6 +42,20 @@ class Result:
 Finish = Callable[[Callable[[int], Result]], None]
 
 
+class _Future(torch.futures.Future):
+    """Who waits for it drives the operations, instead of waiting for the thread that would."""
+
+    def __init__(self, work: "Work") -> None:
+        super().__init__()
+        self._work: Optional["Work"] = work
+
+    def wait(self) -> Any:
+        work = self._work
+        if work is not None and not work._settled:
+            work._wait(None)
+        return super().wait()
+
+
 class Work(_c10d.Work):
     """May be waited for from any thread, any number of times."""
 
@@ -62,7 +76,8 @@ class Work(_c10d.Work):
         self._error: Optional[BaseException] = None
         self._lock = threading.RLock()
         self._waiting = 0
-        self._future: Optional[torch.futures.Future] = None
+        self._claimed = False  # somebody has waited, or has a future
+        self._future: Optional[_Future] = None
         self._source = -1
 
     # ---- What the process group and the completion queue call.
@@ -72,12 +87,14 @@ class Work(_c10d.Work):
         home = self._home
         handles = (ctypes.c_uint64 * count)()
         self._left = count
-        home.started[self._tag] = self
-        code = home.submit(requests, count, handles)
-        if code != _abi.OK:
-            home.started.pop(self._tag, None)
-            raise _abi.last_error(code)
-        self._handles = handles[:]
+        # The queue may tell another thread of the end before the handles are known here.
+        with self._lock:
+            home.started[self._tag] = self
+            code = home.submit(requests, count, handles)
+            if code != _abi.OK:
+                home.started.pop(self._tag, None)
+                raise _abi.last_error(code)
+            self._handles = handles[:]
         return self
 
     def _arrived(self, code: int) -> None:
@@ -105,6 +122,8 @@ class Work(_c10d.Work):
             self._settled = True
             self._finish = self._keep = None
             self._home.started.pop(self._tag, None)
+            if not self._claimed:
+                self._home.unclaimed.append(self)
             if self._waiting == 0:
                 self._free()
             future = self._future
@@ -124,7 +143,8 @@ class Work(_c10d.Work):
                 return info.error.exception(info.code)
         return errors.make(self._code, f"{self._name} failed")
 
-    def _complete(self, future: torch.futures.Future) -> None:
+    def _complete(self, future: _Future) -> None:
+        future._work = None
         if self._error is None:
             future.set_result(self._result)
         elif isinstance(self._error, Exception):
@@ -135,6 +155,7 @@ class Work(_c10d.Work):
     # ---- What torch.distributed calls.
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        self._claimed = True
         if not self._settled:
             self._wait(timeout)
         if self._error is not None:
@@ -214,9 +235,10 @@ class Work(_c10d.Work):
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
+        self._claimed = True
         with self._lock:
             if self._future is None:
-                self._future = torch.futures.Future()
+                self._future = _Future(self)
                 if self._settled:
                     self._complete(self._future)
                 else:

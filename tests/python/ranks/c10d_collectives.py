@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
+warnings.simplefilter("ignore")  # of functions that PyTorch calls old
 dist.init_process_group("farandole")
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
 NEW = hasattr(dist, "all_gather_into_tensor")
@@ -26,7 +29,7 @@ def equal(found, expected):
 @case
 def identity():
     assert dist.get_backend() == "farandole"
-    assert (RANK, SIZE) == (int(__import__("os").environ["RANK"]), dist.get_world_size())
+    assert (RANK, SIZE) == (int(os.environ["RANK"]), dist.get_world_size())
 
 
 @case
@@ -237,12 +240,12 @@ def point_to_point():
         sources = set()
         for _ in range(SIZE - 1):
             tensor = torch.zeros(2)
-            source = dist.recv(tensor)
+            source = dist.recv(tensor, tag=5)
             equal(tensor, [float(source)] * 2)
             sources.add(source)
         assert sources == set(range(1, SIZE))
     else:
-        dist.send(torch.full((2,), float(RANK)), 0)
+        dist.send(torch.full((2,), float(RANK)), 0, tag=5)
     operations = [dist.P2POp(dist.isend, torch.full((3,), float(RANK)), after),
                   dist.P2POp(dist.irecv, received[:3], before)]
     for work in dist.batch_isend_irecv(operations):
