@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import sys
 from typing import Any, Callable, Iterator, Optional, Set, Tuple
 
 import torch.distributed as dist
@@ -65,15 +67,36 @@ def backend_for(backend: Optional[str], replace: bool) -> Optional[str]:
     return NAME if replace and names <= set(REPLACED) | {NAME} else backend
 
 
+@contextlib.contextmanager
+def _exceptions_shown_first() -> Iterator[None]:
+    """Newer versions of PyTorch hold back what sys.excepthook prints until it returns; ours, which ends
+    the rank, does not return. So PyTorch's goes inside of ours."""
+    from .. import leaving
+
+    if sys.excepthook is not leaving._on_exception:
+        yield
+        return
+    sys.excepthook = leaving._previous_hook
+    try:
+        yield
+    finally:
+        leaving._previous_hook = sys.excepthook
+        sys.excepthook = leaving._on_exception
+
+
 def _wrap_init(original: Callable[..., Any], replace: bool) -> Callable[..., Any]:
     @functools.wraps(original)
     def init_process_group(backend: Any = None, init_method: Any = None, *args: Any,
                            **kwargs: Any) -> Any:
         chosen = backend_for(backend, replace)
         if chosen is not None and chosen.lower() in _ours:
+            from .. import core
+
+            core.init()
             if kwargs.get("store") is None and len(args) < 4:
                 init_method = _SCHEME + "://"  # whatever address the script has: none is needed
-        return original(chosen, init_method, *args, **kwargs)
+        with _exceptions_shown_first():
+            return original(chosen, init_method, *args, **kwargs)
 
     return init_process_group
 
@@ -104,6 +127,25 @@ def _wrap_monitored_barrier(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(group, timeout, wait_all_ranks)
 
     return monitored_barrier
+
+
+def _wrap_destroy(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def destroy_process_group(group: Any = None) -> Any:
+        """1.13 only forgets groups; ours have a process set to give back."""
+        from .process_group import ProcessGroup
+
+        world = getattr(distributed_c10d, "_world", distributed_c10d)
+        known = getattr(world, "pg_map", None) or getattr(world, "_pg_map", {})
+        all_of_them = group is None or group is getattr(dist.group, "WORLD", None)
+        groups = list(known) if all_of_them else [group]
+        result = original(group)
+        for each in groups:
+            if isinstance(each, ProcessGroup):
+                each.shutdown()
+        return result
+
+    return destroy_process_group
 
 
 def _replace(name: str, function: Callable[..., Any]) -> None:
@@ -139,6 +181,7 @@ def register() -> None:
         pass  # by an earlier copy of this module
     _replace("init_process_group", _wrap_init(distributed_c10d.init_process_group, replace))
     _replace("monitored_barrier", _wrap_monitored_barrier(distributed_c10d.monitored_barrier))
+    _replace("destroy_process_group", _wrap_destroy(distributed_c10d.destroy_process_group))
     if replace:
         _replace("new_group", _wrap_new_group(distributed_c10d.new_group))
 
