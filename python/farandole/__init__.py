@@ -75,7 +75,9 @@ __all__ = [
 def __getattr__(name: str):
     """`farandole.run(fn, …)`, which starts a job, is loaded when it is asked for."""
     if name == "run":
-        from .run import run
+        import importlib
 
-        return run
+        # Importing the module binds the name to the module; the function is what people call.
+        globals()["run"] = importlib.import_module(".run", __name__).run
+        return globals()["run"]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,12 +14,13 @@ _NAMES = ("libfarandole.so.0", "libfarandole.so")
 def _folders() -> Iterator[str]:
     package = os.path.dirname(os.path.realpath(__file__))
     yield os.path.join(package, "_tree", "lib")  # a wheel
-    # An installed tree (<prefix>/lib/…/farandole) or the source tree (python/farandole beside build).
+    source = os.path.dirname(os.path.dirname(package))
+    yield os.path.join(source, "build", "lib")  # the source tree: python/farandole beside build
     above = package
-    for _ in range(5):
+    while os.path.dirname(above) != above:  # an installed tree: <prefix>/lib/…/farandole
         above = os.path.dirname(above)
-        yield os.path.join(above, "lib")
-        yield os.path.join(above, "build", "lib")
+        if os.path.basename(above) in ("lib", "lib64"):
+            yield above
     command = shutil.which("farandole")
     if command:
         tree = os.path.dirname(os.path.dirname(os.path.realpath(command)))

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Un
 
 from . import _abi, leaving
 from .errors import InvalidArgument, NotInitialised
-from .handles import Handle, Request, Result, forked, submit, submit_group
+from .handles import Handle, Request, Result, forked, handles_in_flight, submit, submit_group
 from .memory import SharedBuffer, result_view
 from .process_sets import AnySet, ProcessSet, global_process_set, set_id
 
@@ -40,6 +40,7 @@ __all__ = [
     "gather",
     "generation",
     "get_process_sets",
+    "handles_in_flight",
     "init",
     "is_initialised",
     "join",
@@ -232,7 +233,10 @@ def is_homogeneous() -> bool:
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Makes a set usable. All ranks must call it, in the same order; only the members wait."""
+    """Makes a set usable. All ranks must call it, in the same order; only the members wait.
+
+    Several sets of the same ranks are possible: they progress independently.
+    """
     identity = require_initialised()
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
@@ -241,9 +245,6 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
     ranks = process_set.ranks or []
     if ranks[-1] >= identity.size:
         raise InvalidArgument(f"there is no rank {ranks[-1]}: the job has {identity.size} ranks")
-    for other in _sets.values():
-        if other.ranks == ranks:
-            raise InvalidArgument(f"a process set of the ranks {ranks} exists: {other}")
     number = c_int32()
     array = (c_int32 * len(ranks))(*ranks)
     _abi.check(_abi.library().add_set(array, len(ranks), byref(number)))

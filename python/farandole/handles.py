@@ -160,6 +160,13 @@ def _sweep() -> None:
     _orphans.extend(kept)
 
 
+def handles_in_flight() -> int:
+    """Operations that go on although their Handle is gone."""
+    if _orphans:
+        _sweep()
+    return len(_orphans)
+
+
 class Request:
     """One operation to be: what `farandole_request` has, and the buffers to keep alive."""
 

@@ -1,0 +1,131 @@
+"""What Horovod's scripts call the basics. `*_built` and `*_enabled` answer before init(), too."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+from . import core
+from .core import (
+    cross_rank,
+    cross_size,
+    is_homogeneous,
+    local_rank,
+    local_size,
+    rank,
+    remove_process_set,
+    shutdown,
+    size,
+    stop_timeline,
+)
+from .core import is_initialised as is_initialized
+from .errors import InvalidArgument
+from .process_sets import ProcessSet, global_process_set
+
+__all__ = [
+    "ProcessSet",
+    "add_process_set",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "rank",
+    "remove_process_set",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "start_timeline",
+    "stop_timeline",
+]
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    """comm: nothing, or all ranks. process_sets: a list of them, or "dynamic", which is always so."""
+    sets: Optional[Sequence[Any]] = None
+    if process_sets is not None and process_sets != "dynamic":
+        if isinstance(process_sets, str):
+            raise ValueError('process_sets is a list of process sets or "dynamic"')
+        sets = process_sets
+    if comm is not None and not isinstance(comm, (list, tuple)):
+        raise InvalidArgument(
+            "init(comm=…) with a communicator of MPI is not possible: leave it away, and use "
+            "process sets for a part of the ranks"
+        )
+    core.init()
+    if comm and sorted(comm) != list(range(core.size())):
+        core.shutdown()
+        raise InvalidArgument(
+            f"init(comm={list(comm)}): a part of the ranks cannot be the world; use "
+            "init(process_sets=[ProcessSet(…)]) and process_set=… in the calls"
+        )
+    for each in sets or ():
+        add_process_set(each)
+
+
+def add_process_set(process_set: Any) -> ProcessSet:
+    """A second set of the same ranks is refused: scripts take it for a mistake."""
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    for other in core.get_process_sets().values():
+        if other.ranks == process_set.ranks and other is not global_process_set:
+            raise InvalidArgument(f"a process set of these ranks exists: {other}")
+    return core.add_process_set(process_set)
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """There are no cycles here: mark_cycles marks nothing."""
+    core.start_timeline(file_path)
+
+
+def mpi_threads_supported() -> bool:
+    core.require_initialised()
+    return False
+
+
+def mpi_enabled() -> bool:
+    return False
+
+
+def mpi_built() -> bool:
+    return False
+
+
+def gloo_enabled() -> bool:
+    """Scripts ask this to learn whether they can run without MPI: they can."""
+    return True
+
+
+def gloo_built() -> bool:
+    return True
+
+
+def nccl_built() -> int:
+    return 0
+
+
+def ddl_built() -> bool:
+    return False
+
+
+def ccl_built() -> bool:
+    return False
+
+
+def cuda_built() -> bool:
+    return False
+
+
+def rocm_built() -> bool:
+    return False

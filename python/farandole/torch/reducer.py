@@ -1,0 +1,370 @@
+"""Reducer: reduces the gradients of an optimizer's parameters while backward() runs.
+
+A hook behind each parameter copies the gradient that backward() has just produced into its place in a
+bucket and points p.grad there. A full bucket is reduced at once. synchronize() sees to the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import torch
+
+from .. import core, objects
+from ..errors import Error, InvalidArgument, Mismatch
+from ..process_sets import ProcessSet
+from . import _tensors, mpi_ops
+from .buckets import Bucket, Slot, fill
+from .compression import Compression
+
+_numbers: Dict[int, int] = {}
+# Other ranks may have failed in the same way, and never start what this one waits for.
+_PATIENCE_SECONDS = 2.0
+
+
+def _next_number() -> int:
+    """Reducers are matched between ranks by the order in which they are made since init()."""
+    generation = core.generation()
+    _numbers[generation] = _numbers.get(generation, -1) + 1
+    return _numbers[generation]
+
+
+def after_accumulation(parameter: torch.Tensor, action: Callable[[], None]) -> Any:
+    """Calls `action` whenever backward() has added to parameter.grad; returns what removes that."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):
+        return parameter.register_post_accumulate_grad_hook(lambda _: action())
+    # The tensor knows its accumulator only weakly: whoever holds the hook must hold it, too.
+    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    return accumulator, accumulator.register_hook(lambda *_: action())
+
+
+class Reducer:
+    """Owned by one optimizer; hooks hold it weakly. Hooks may run on several threads."""
+
+    def __init__(
+        self,
+        op: int,
+        compression: Any,
+        passes: int,
+        predivide: float,
+        sparse_as_dense: bool,
+        process_set: ProcessSet,
+    ) -> None:
+        self.op = op
+        self.compression = compression
+        self.passes = passes
+        self.predivide = predivide
+        self.sparse_as_dense = sparse_as_dense
+        self.process_set = process_set
+        self.slots: List[Slot] = []
+        self.by_id: Dict[int, Slot] = {}
+        self.groups: List[List[Slot]] = []
+        self.buckets: List[Bucket] = []
+        self.synchronized = False
+        self._lock = threading.RLock()
+        self._generation = core.generation()
+        self._prefix = f"gradients.{_next_number()}"
+        self._rebuilt = 0
+        self._compared = False  # whether all ranks are known to have the same parameters
+
+    # ---- Parameters and buckets
+
+    def add(self, named: Sequence[Any], groups: Sequence[Sequence[torch.Tensor]] = ()) -> None:
+        """(name, parameter) pairs, the same in the same order on all ranks."""
+        fresh = []
+        for name, parameter in named:
+            _tensors.check(parameter, name)
+            _tensors.dtype_of(parameter, name)
+            slot = Slot(parameter, name)
+            self.slots.append(slot)
+            self.by_id[id(parameter)] = slot
+            fresh.append(slot)
+            self._watch(slot)
+        members = [[self.by_id[id(p)] for p in group if id(p) in self.by_id] for group in groups]
+        self.groups += members
+        self._fill(fresh, members)
+
+    def _watch(self, slot: Slot) -> None:
+        me = weakref.ref(self)
+
+        def action() -> None:
+            reducer = me()
+            if reducer is not None:
+                reducer.gradient_ready(slot)
+
+        slot.hook = after_accumulation(slot.parameter, action)
+
+    def _wire(self, parameter: torch.Tensor) -> torch.dtype:
+        wire = getattr(self.compression, "wire", None)
+        return wire if wire is not None and parameter.is_floating_point() else parameter.dtype
+
+    def _custom(self) -> bool:
+        """Somebody else's compression works on one tensor at a time."""
+        return not hasattr(self.compression, "wire")
+
+    def _fill(self, slots: Sequence[Slot], groups: Sequence[Sequence[Slot]]) -> None:
+        if self._custom():
+            return
+        dense = [slot for slot in slots if not slot.sparse]
+        kept = [[slot for slot in group if not slot.sparse] for group in groups]
+        self._compared = False
+        prefix = f"{self._prefix}.{self._rebuilt}"
+        self._rebuilt += 1
+        self.buckets += fill(dense, [group for group in kept if group], prefix, self._wire)
+
+    def _rebuild(self) -> None:
+        """All buckets anew: after another init(), or without parameters that turned out sparse."""
+        self.buckets = []
+        self._fill(self.slots, self.groups)
+
+    def _check_generation(self) -> None:
+        if self._generation == core.generation() or not core.is_initialised():
+            return
+        self._generation = core.generation()
+        self._prefix = f"gradients.{_next_number()}"
+        self._rebuilt = 0
+        for slot in self.slots:
+            slot.start_over()
+        self._rebuild()
+
+    # ---- During backward
+
+    def gradient_ready(self, slot: Slot) -> None:
+        """Runs inside backward(), after the gradient has been added to p.grad."""
+        with self._lock:
+            self._check_generation()
+            self.synchronized = False
+            slot.passes += 1
+            if slot.passes > self.passes:
+                raise InvalidArgument(
+                    f"rank {core.rank()}: {slot.name} got a gradient for the {slot.passes}. time "
+                    "since the last step(): call step() after every backward(), or give "
+                    "backward_passes_per_step the number of backward() calls per step()",
+                    tensor=slot.name,
+                )
+            if slot.passes == self.passes:
+                self._move_in(slot)
+
+    def _move_in(self, slot: Slot) -> None:
+        """The gradient is complete: brings it into its place, and starts what is full."""
+        grad = slot.parameter.grad
+        slot.used = grad is not None
+        slot.ready = True
+        if grad is not None and grad.is_sparse and self.sparse_as_dense:
+            grad = grad.to_dense()
+            slot.parameter.grad = grad
+        if slot.sparse or self._custom():
+            self._start_alone(slot, grad)
+            return
+        with torch.no_grad():
+            if grad is None or grad.is_sparse:
+                slot.place.zero_()
+                if grad is not None:
+                    slot.sparse = True
+                    slot.used = False
+            elif slot.direct:
+                if grad.dtype != slot.place.dtype:
+                    raise InvalidArgument(
+                        f"{slot.name}: the parameter became {grad.dtype} after the optimizer was "
+                        "wrapped: convert the model first",
+                        tensor=slot.name,
+                    )
+                if grad.data_ptr() != slot.place.data_ptr():
+                    slot.place.copy_(grad)
+                    slot.parameter.grad = grad = slot.place
+            else:
+                slot.place.copy_(grad)
+        slot.version = grad._version if grad is not None else 0
+        bucket = slot.bucket
+        assert bucket is not None
+        bucket.missing -= 1
+        if bucket.missing == 0:
+            self._submit(bucket)
+
+    def _scales(self) -> Any:
+        if self.op == mpi_ops.Average and self.predivide != 1.0:
+            return 1.0 / self.predivide, self.predivide
+        return 1.0, 1.0
+
+    def _submit(self, bucket: Bucket) -> None:
+        prescale, postscale = self._scales()
+        bucket.submit(self.op, prescale, postscale, self.process_set)
+
+    def _start_alone(self, slot: Slot, grad: Optional[torch.Tensor]) -> None:
+        name = f"{self._prefix}.{slot.name}"
+        if slot.sparse:
+            # All ranks must speak of whole rows; zero_grad() may have left something else.
+            if grad is None or (grad.is_sparse and grad._nnz() == 0):
+                grad = _no_rows(slot.parameter)
+            elif not grad.is_sparse or grad.sparse_dim() != 1:
+                grad = grad.to_dense().to_sparse(1)
+            slot.pending = mpi_ops.sparse_allreduce_async(grad, name, self.op, self.process_set)
+            return
+        if grad is None:
+            grad = torch.zeros_like(slot.parameter)
+        small, ctx = self.compression.compress(grad)
+        prescale, postscale = self._scales()
+        handle = mpi_ops.allreduce_async_(
+            small, None, name, self.op, prescale, postscale, self.process_set
+        )
+        slot.pending = lambda: self.compression.decompress(handle.wait(), ctx)
+
+    # ---- Before the step
+
+    def in_flight(self) -> bool:
+        """Whether gradients have been produced that no synchronize() has waited for."""
+        return any(slot.ready for slot in self.slots)
+
+    def forget_passes(self) -> None:
+        """Gradients that were collected so far are cleared."""
+        for slot in self.slots:
+            slot.passes = 0
+
+    def synchronize(self) -> None:
+        """Reduces what is not reduced yet; then every p.grad is the same on all ranks."""
+        with self._lock:
+            if self.synchronized:
+                return
+            self._check_generation()
+            self._check_untouched()
+            if not self._compared:
+                self._compare()
+            for slot in self.slots:
+                if not slot.ready:
+                    self._move_in(slot)
+            self._finish()
+            self.synchronized = True
+
+    def _compare(self) -> None:
+        """Buckets of different parameters can have the same size: before the first step, all ranks
+        compare what they have."""
+        mine = [(s.name, tuple(s.parameter.shape), str(s.parameter.dtype)) for s in self.slots]
+        digest = hashlib.sha256(repr(mine).encode()).digest()
+        name = f"{self._prefix}.{self._rebuilt}.parameters"
+        digests = objects.allgather_object(digest, name, self.process_set)
+        if len(set(digests)) > 1:
+            lists = objects.allgather_object(mine, name + ".list", self.process_set)
+            self._abandon()
+            raise Mismatch(_difference(lists, core.members(self.process_set)))
+        self._compared = True
+
+    def _check_untouched(self) -> None:
+        """Whoever changes a gradient while it is being reduced gets neither the old nor the new."""
+        for slot in self.slots:
+            grad = slot.parameter.grad
+            if not slot.ready or not slot.used:
+                continue
+            if grad is None:
+                change = "cleared"
+            elif slot.direct and not slot.sparse and grad._version != slot.version:
+                change = "changed"
+            else:
+                continue
+            self._abandon()
+            raise InvalidArgument(
+                f"rank {core.rank()}: the gradient of {slot.name} was {change} between backward() "
+                "and step(), while it was being reduced: clear gradients before backward(); to "
+                "change them (clipping, unscaling) call optimizer.synchronize() first, then "
+                "step() inside `with optimizer.skip_synchronize():`",
+                tensor=slot.name,
+            )
+
+    def _abandon(self) -> None:
+        """Lets operations that are under way end, so that the next step finds none."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        for bucket in self.buckets:
+            if bucket.handle is not None:
+                try:
+                    bucket.handle.wait(max(0.0, deadline - time.monotonic()))
+                except Error:
+                    pass  # what called this raises; the buffers stay alive with the operation
+                bucket.handle = None
+            bucket.missing = len(bucket.slots)
+        for slot in self.slots:
+            slot.start_over()
+
+    def _finish(self) -> None:
+        # All are waited for even if one fails: the next step must find none in flight.
+        failure: Optional[Exception] = None
+        for bucket in self.buckets:
+            try:
+                bucket.wait()
+            except Exception as error:
+                failure = failure or error
+        try:
+            if failure is not None:
+                raise failure
+            found_sparse = self._take_out()
+        finally:
+            for slot in self.slots:
+                slot.start_over()
+        if found_sparse:
+            self._rebuild()
+
+    def _take_out(self) -> bool:
+        """Results into p.grad; whether a parameter turned out to be sparse."""
+        found: List[Slot] = []
+        with torch.no_grad():
+            for bucket in self.buckets:
+                for slot, (used, sparse) in zip(bucket.slots, bucket.outcome()):
+                    if sparse:
+                        found.append(slot)
+                    elif not used:
+                        slot.parameter.grad = None
+                    elif slot.direct:
+                        if slot.parameter.grad is not slot.place:
+                            slot.parameter.grad = slot.place
+                    else:
+                        self._copy_out(slot)
+            for slot in found:
+                slot.sparse = True
+                self._start_alone(slot, slot.parameter.grad)
+            for slot in self.slots:
+                if slot.pending is not None:
+                    slot.parameter.grad = self._shaped(slot, slot.pending())
+        return bool(found)
+
+    @staticmethod
+    def _shaped(slot: Slot, grad: torch.Tensor) -> torch.Tensor:
+        return grad.to(slot.parameter.device)
+
+    @staticmethod
+    def _copy_out(slot: Slot) -> None:
+        if slot.parameter.grad is None:
+            slot.parameter.grad = torch.empty_like(slot.parameter)
+        slot.parameter.grad.copy_(slot.place)
+
+
+def _no_rows(parameter: torch.Tensor) -> torch.Tensor:
+    indices = torch.empty((1, 0), dtype=torch.int64)
+    values = torch.empty((0, *parameter.shape[1:]), dtype=parameter.dtype)
+    return _tensors.sparse(indices, values, parameter.shape).to(parameter.device)
+
+
+def _difference(lists: Sequence[Any], ranks: Sequence[int]) -> str:
+    """Which parameter is the first that two ranks have differently."""
+    remedy = "all ranks must give the same parameters to the optimizer, in the same order"
+    first = lists[0]
+    for rank, other in zip(ranks, lists):
+        if other == first:
+            continue
+        for one, two in zip(first, other):
+            if one != two:
+                return (
+                    f"ranks optimize different parameters: rank {ranks[0]} has {_shown(one)} where "
+                    f"rank {rank} has {_shown(two)}; {remedy}"
+                )
+        return (
+            f"ranks optimize different parameters: rank {ranks[0]} has {len(first)} of them, rank "
+            f"{rank} has {len(other)}; {remedy}"
+        )
+    return f"ranks optimize different parameters; {remedy}"
+
+
+def _shown(entry: Any) -> str:
+    name, shape, dtype = entry
+    return f"{name} {shape} {dtype}"

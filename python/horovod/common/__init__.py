@@ -1,0 +1,1 @@
+"""What Horovod's adapters have in common."""

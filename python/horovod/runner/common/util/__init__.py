@@ -1,0 +1,1 @@
+"""Modules of the runner that scripts import from."""

@@ -1,0 +1,99 @@
+"""One rank fails in some way, the others wait for it: core_faults.py HOW."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+
+import farandole
+from farandole import errors
+
+how = sys.argv[1]
+farandole.init()
+rank, size = farandole.rank(), farandole.size()
+farandole.barrier()
+culprit = rank == size - 1
+
+
+def wait_for_the_culprit() -> None:
+    try:
+        farandole.barrier()
+    except errors.RankLost as error:
+        print(f"rank {rank} was told: {error}", flush=True)
+        raise
+
+
+def inner_function_of_the_loop() -> None:
+    raise KeyError("the loop broke")
+
+
+if how == "exception":
+    if culprit:
+        # None of these may keep the rank: a thread that is no daemon, a slow function at exit.
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        atexit.register(time.sleep, 600)
+        inner_function_of_the_loop()
+    wait_for_the_culprit()
+elif how == "killed":
+    if culprit:
+        os.kill(os.getpid(), signal.SIGKILL)
+    wait_for_the_culprit()
+elif how == "left":
+    if culprit:
+        sys.exit(0)
+    wait_for_the_culprit()
+elif how == "atexit":
+    # After an exception, functions registered with atexit run, and see that the rank is still one.
+    if culprit:
+        atexit.register(lambda: print("at exit", farandole.rank(), flush=True))
+        raise SystemError("now")
+    wait_for_the_culprit()
+elif how == "interrupt":
+    # Ctrl-C while waiting for somebody who does not come.
+    if rank == 0:
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            farandole.barrier()
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            os._exit(9)
+    time.sleep(600)
+elif how == "interrupt in a thread":
+    # The signal reaches the main thread while another one waits in the library.
+    if rank == 0:
+        threading.Thread(target=farandole.barrier, daemon=True).start()
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            time.sleep(600)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            os._exit(9)
+    time.sleep(600)
+elif how == "init without the others":
+    farandole.shutdown()
+    if rank == 0:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            farandole.init()
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            os._exit(9)
+    time.sleep(600)
+elif how == "pending at exit":
+    # Leaving with operations in flight hangs nobody.
+    if rank == 0:
+        import array
+
+        from farandole import core
+
+        data = array.array("f", [1.0])
+        place = data.buffer_info()[0]
+        pending = core.allreduce(place, place, 1, core.DType.FLOAT32, name="pending", keep=data)
+    print("leaves", flush=True)
+else:
+    raise SystemExit(f"unknown: {how}")
