@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import sys
 from typing import Any, Callable, Iterator, Optional, Set, Tuple
@@ -18,6 +19,7 @@ _SCHEME = "farandole"
 _registered = False
 # Names that lead to our process group.
 _ours: Set[str] = set()
+_meetings = itertools.count()
 
 
 def create(options: Any, _backend_options: Any = None) -> Any:
@@ -54,7 +56,9 @@ def _rendezvous(url: str, **_: Any) -> Iterator[Tuple[Any, int, int]]:
             raise errors.InvalidArgument(
                 f"init_process_group was told {key}={given}, in this job it is {found}: "
                 "start as many ranks as the script expects, or leave it out")
-    yield store(), core.rank(), core.size()
+    # Keys of an earlier init_process_group must not be seen by the next one.
+    prefix = f"init{core.generation()}.{next(_meetings)}"
+    yield dist.PrefixStore(prefix, store()), core.rank(), core.size()
 
 
 def backend_for(backend: Optional[str], replace: bool) -> Optional[str]:
