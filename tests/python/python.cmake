@@ -9,7 +9,7 @@ set(python_debian /usr/bin/python3)
 set(python_torch215 ${FARANDOLE_VENVS}/torch-2.15/bin/python)
 
 # What does not depend on PyTorch's version is run with one interpreter.
-set(once test_wheel test_setup)
+set(once test_core test_numpy test_run_function test_wheel)
 
 file(GLOB files CONFIGURE_DEPENDS ${here}/test_*.py)
 foreach(file ${files})

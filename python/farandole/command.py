@@ -1,0 +1,14 @@
+"""The commands of an installed wheel (`farandole`, `horovodrun`, …): the ones of the tree inside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from .run import _command
+
+
+def main() -> NoReturn:
+    name = os.path.basename(sys.argv[0])
+    os.execv(_command(), [name, *sys.argv[1:]])
