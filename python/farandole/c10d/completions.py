@@ -18,7 +18,7 @@ import itertools
 import os
 import select
 import threading
-from typing import TYPE_CHECKING, Deque, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from .. import _abi
 
@@ -54,6 +54,8 @@ class Completions:
         self.tags = itertools.count(1)
         self.started: Dict[int, "Work"] = {}
         self.unclaimed: Deque["Work"] = collections.deque(maxlen=_BATCH)
+        # Operations that somebody stopped waiting for, and their memory: kept to the end.
+        self.abandoned: List[Tuple[int, Any]] = []
         self._submissions = 0
         self._batch = (_abi.Completion * _BATCH)()
         self._batch_lock = threading.Lock()
@@ -67,7 +69,7 @@ class Completions:
     def started_one(self) -> None:
         """After every submission: keeps the queue and the list of started works short."""
         self._submissions += 1
-        if self._futures == 0 and (self.started or self._submissions % 256 == 0):
+        if self._futures == 0 and (len(self.started) > 1 or self._submissions % 256 == 0):
             self.drain()
 
     def drain(self) -> None:

@@ -20,7 +20,7 @@ from . import memory
 from .completions import completions
 from .monitored_barrier import monitored_barrier
 from .dtypes import movable, reducible, reduction
-from .work import Done, Finish, Work
+from .work import Done, Finish, Work, run
 
 _REQUEST_BYTES = ctypes.sizeof(_abi.Request)
 _shapes: Dict[Sequence[int], Any] = {}
@@ -48,6 +48,7 @@ class ProcessGroup(_c10d.ProcessGroup):
         self._members = size
         self._limit = timeout.total_seconds()
         self._home = completions()
+        self._done = Done(self._home, "done", [])
         library = _abi.library()
         number = ctypes.c_int32()
         array = (ctypes.c_int32 * size)(*self._ranks)
@@ -128,14 +129,14 @@ class ProcessGroup(_c10d.ProcessGroup):
 
     # ---- Starting operations.
 
-    def _request(self, tag: int, operation: int, dtype: int, shape: Sequence[int], input: int,
+    def _request(self, queue: Optional[int], tag: int, operation: int, dtype: int, shape: Sequence[int], input: int,
                  output: int, reduce: int = 0, root: int = 0, flags: int = 0, p2p: int = 0,
                  splits: Optional[Sequence[int]] = None, group: int = 0) -> Any:
         parts = None if splits is None else _shape_array(tuple(splits))
         return _abi.Request(
             _REQUEST_BYTES, operation, dtype, reduce, root, self._set, flags, p2p, None, input,
             output, _shape_array(shape), len(shape), 0 if splits is None else len(splits), parts, 1.0,
-            1.0, group, None, None, None, None, self._home.queue, tag)
+            1.0, group, None, None, None, None, queue, tag)
 
     def _start(self, name: str, operation: int, dtype: int, shape: Sequence[int], input: int,
                output: int, result: Sequence[Any], opts: Any = None, finish: Optional[Finish] = None,
@@ -144,12 +145,16 @@ class ProcessGroup(_c10d.ProcessGroup):
         if self._set == 0:
             raise errors.NotInitialised(f"{name}: this process group has been destroyed")
         home = self._home
+        if opts is not None and not getattr(opts, "asyncOp", True):
+            # The caller waits at once: nothing has to be kept for anybody else.
+            request = self._request(None, 0, operation, dtype, shape, input, output, reduce, root,
+                                    _abi.FLAG_WILL_WAIT, p2p, splits)
+            run(home, name, request, self._limit_of(opts), finish, (result, keep))
+            return self._done
         work = Work(home, name, result, self._limit_of(opts), finish, keep)
         work._tag = tag = next(home.tags)
-        # The caller waits at once: no other thread need be woken.
-        flags = 0 if getattr(opts, "asyncOp", True) else _abi.FLAG_WILL_WAIT
-        request = self._request(tag, operation, dtype, shape, input, output, reduce, root, flags, p2p,
-                                splits)
+        request = self._request(home.queue, tag, operation, dtype, shape, input, output, reduce, root,
+                                0, p2p, splits)
         work._start(ctypes.byref(request), 1)
         home.started_one()
         return work
@@ -167,10 +172,10 @@ class ProcessGroup(_c10d.ProcessGroup):
         return work
 
     def _limit_of(self, opts: Any) -> float:
-        timeout = getattr(opts, "timeout", None)
-        if timeout is None:
+        if opts is None:
             return self._limit
-        seconds = timeout.total_seconds()
+        timeout = getattr(opts, "timeout", None)  # `opts` may be a bare ReduceOp
+        seconds = 0 if timeout is None else timeout.total_seconds()
         return seconds if seconds > 0 else self._limit
 
     def _root(self, opts: Any) -> int:
@@ -202,7 +207,7 @@ class ProcessGroup(_c10d.ProcessGroup):
         number = _reduce_op(opts)
         tag = next(self._home.tags)
         requests = [
-            self._request(tag, _abi.ALLREDUCE, reducible(each, "all_reduce_coalesced"), each.shape,
+            self._request(self._home.queue, tag, _abi.ALLREDUCE, reducible(each, "all_reduce_coalesced"), each.shape,
                           each.data_ptr(), each.data_ptr(), number, group=1)
             for each in used
         ]
@@ -331,7 +336,7 @@ class ProcessGroup(_c10d.ProcessGroup):
         requests = []
         for used, target in pairs:
             dtype, count = movable(used)
-            requests.append(self._request(tag, _abi.ALLGATHER, dtype, (1, count), used.data_ptr(),
+            requests.append(self._request(self._home.queue, tag, _abi.ALLGATHER, dtype, (1, count), used.data_ptr(),
                                           target.data_ptr()))
 
         def finish(_: Any) -> None:
@@ -355,7 +360,7 @@ class ProcessGroup(_c10d.ProcessGroup):
             used = memory.dense(tensor, "all_gather_coalesced")
             target = torch.empty(self._members * used.numel(), dtype=used.dtype)
             dtype, count = movable(used)
-            requests.append(self._request(tag, _abi.ALLGATHER, dtype, (1, count), used.data_ptr(),
+            requests.append(self._request(self._home.queue, tag, _abi.ALLGATHER, dtype, (1, count), used.data_ptr(),
                                           target.data_ptr()))
             inputs.append(used)
             targets.append((target, outputs))
@@ -424,7 +429,7 @@ class ProcessGroup(_c10d.ProcessGroup):
             target = output if _usable(output) else torch.empty(output.shape, dtype=output.dtype)
             kept.append((output, target, used))
             requests.append(self._request(
-                tag, _abi.REDUCESCATTER, reducible(used, what), (used.numel(),), used.data_ptr(),
+                self._home.queue, tag, _abi.REDUCESCATTER, reducible(used, what), (used.numel(),), used.data_ptr(),
                 target.data_ptr(), number, splits=[output.numel()] * self._members))
 
         def finish(_: Any) -> None:
@@ -526,7 +531,7 @@ class ProcessGroup(_c10d.ProcessGroup):
         work = Work(home, what, tensors, self._limit, finish, used)
         holder.append(work)
         work._tag = next(home.tags)
-        request = self._request(work._tag, _abi.RECV, dtype, (count,), 0, used.data_ptr(), root=peer,
+        request = self._request(home.queue, work._tag, _abi.RECV, dtype, (count,), 0, used.data_ptr(), root=peer,
                                 p2p=tag)
         work._start(ctypes.byref(request), 1)
         home.started_one()

@@ -47,10 +47,10 @@ class _Channel:
         core.send(ctypes.addressof(memory), len(memory), core.DType.UINT8, peer, tag,
                   process_set=self.set, keep=memory).wait(limit)
 
-    def receive(self, peer: int, tag: int, count: int) -> Tuple[Any, Any]:
+    def receive(self, peer: int, tag: int, count: int, notify: Any = None) -> Tuple[Any, Any]:
         memory = (ctypes.c_char * max(1, count))()
         return memory, core.recv(ctypes.addressof(memory), len(memory), core.DType.UINT8, peer, tag,
-                                 process_set=self.set, keep=memory)
+                                 process_set=self.set, keep=memory, notify=notify)
 
 
 class _Keys:
@@ -116,8 +116,11 @@ class _Server:
     def _serve(self) -> None:
         try:
             while True:
-                memory, handle = self._channel.receive(_abi.ANY_RANK, _REQUEST_TAG, _HEADER)
-                handle.wait()
+                # Not handle.wait(): a thread that waits there drives everybody's operations.
+                arrived = threading.Event()
+                memory, handle = self._channel.receive(
+                    _abi.ANY_RANK, _REQUEST_TAG, _HEADER, lambda _: arrived.set())
+                arrived.wait()
                 self._answer(handle.result().source, bytes(memory))
         except errors.Error:
             return  # the job is over, or this rank has left it

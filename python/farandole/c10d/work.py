@@ -42,6 +42,49 @@ class Result:
 Finish = Callable[[Callable[[int], Result]], None]
 
 
+def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
+    """The operation's code, or Timeout after `limit` seconds. Signals are answered meanwhile."""
+    code = library.wait(handle, _LOOK_MS if limit * 1000 > _LOOK_MS else int(limit * 1000) + 1)
+    if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
+        return code
+    # A little has been waited already.
+    end = time.monotonic() + limit - (min(limit, _LOOK_MS / 1000) if code == _abi.TIMEOUT else 0)
+    while True:
+        left = end - time.monotonic()
+        code = library.wait(handle, max(0, min(_LOOK_MS, int(left * 1000) + 1)))
+        if code == _abi.INTERRUPTED or (code == _abi.TIMEOUT and left > 0):
+            continue
+        if code == _abi.TIMEOUT:
+            raise errors.Timeout(
+                f"{name} was not done within {limit:g} s: some rank of the group has not called it, "
+                "or is much slower (timeout= of init_process_group and new_group sets the limit)")
+        return code
+
+
+def run(home: Completions, name: str, request: Any, limit: float, finish: Optional[Finish],
+        keep: Any) -> None:
+    """Starts one operation and waits for it, with nothing in between."""
+    handles = (ctypes.c_uint64 * 1)()
+    code = home.submit(ctypes.byref(request), 1, handles)
+    if code != _abi.OK:
+        raise _abi.last_error(code)
+    handle = handles[0]
+    try:
+        code = await_handle(home.library, handle, name, limit)
+    except BaseException:
+        # It goes on: its memory belongs to it until it is done.
+        home.abandoned.append((handle, keep))
+        raise
+    try:
+        if code != _abi.OK:
+            info = Result(home.library, handle).info
+            raise info.error.exception(code) if info.code == code else _abi.last_error(code)
+        if finish is not None:
+            finish(lambda _: Result(home.library, handle))
+    finally:
+        home.release(handle)
+
+
 class _Future(torch.futures.Future):
     """Who waits for it drives the operations, instead of waiting for the thread that would."""
 
@@ -59,6 +102,17 @@ class _Future(torch.futures.Future):
 class Work(_c10d.Work):
     """May be waited for from any thread, any number of times."""
 
+    _left = 0
+    _code = _abi.OK
+    _tag = 0
+    _settled = False
+    _claimed = False  # somebody has waited, or has a future
+    _error: Optional[BaseException] = None
+    _waiting = 0
+    _future: Optional[_Future] = None
+    _source = -1
+    _handles: List[int] = []
+
     def __init__(self, home: Completions, name: str, result: Sequence[Any], limit: float,
                  finish: Optional[Finish] = None, keep: Any = None) -> None:
         super().__init__()
@@ -68,17 +122,7 @@ class Work(_c10d.Work):
         self._limit = limit  # seconds, of the process group or of the call
         self._finish = finish
         self._keep = keep  # memory that the operations use
-        self._handles: List[int] = []
-        self._left = 0
-        self._code = _abi.OK
-        self._tag = 0
-        self._settled = False
-        self._error: Optional[BaseException] = None
         self._lock = threading.RLock()
-        self._waiting = 0
-        self._claimed = False  # somebody has waited, or has a future
-        self._future: Optional[_Future] = None
-        self._source = -1
 
     # ---- What the process group and the completion queue call.
 
@@ -163,33 +207,19 @@ class Work(_c10d.Work):
         return True
 
     def _wait(self, timeout: Optional[timedelta]) -> None:
-        wait = self._home.library.wait
         limit = self._limit
         if timeout is not None and timeout.total_seconds() > 0:
             limit = timeout.total_seconds()
-        began = time.monotonic()
         with self._lock:
             if self._settled:
                 return
             self._waiting += 1
-            handles = list(self._handles)
+            handles = self._handles
         try:
             for handle in handles:
-                while True:
-                    left = limit - (time.monotonic() - began)
-                    code = wait(handle, max(0, min(_LOOK_MS, int(left * 1000) + 1)))
-                    if code == _abi.OK:
-                        break
-                    if code == _abi.INTERRUPTED or (code == _abi.TIMEOUT and left > 0):
-                        continue
-                    if code == _abi.TIMEOUT:
-                        raise errors.Timeout(
-                            f"{self._name} was not done within {limit:g} s: some rank of the group "
-                            "has not called it, or is much slower (timeout= of init_process_group "
-                            "and new_group sets the limit)")
-                    if self._code == _abi.OK:
-                        self._code = code
-                    break
+                code = await_handle(self._home.library, handle, self._name, limit)
+                if code != _abi.OK and self._code == _abi.OK:
+                    self._code = code
             self._settle()
         finally:
             with self._lock:
