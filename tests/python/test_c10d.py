@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -14,6 +15,13 @@ def test_every_collective(launch, ranks):
 def test_ddp_and_its_relatives(launch):
     done = launch(2, "c10d_ddp.py").expect_success()
     assert done.output.count("cases passed") == 2
+
+
+if int(torch.__version__.split(".")[0]) >= 2:
+
+    def test_functional_collectives_and_what_stands_on_them(launch):
+        done = launch(2, "c10d_newer.py").expect_success()
+        assert done.output.count("cases passed") == 2
 
 
 def test_errors_leave_the_job_going(launch):

@@ -93,9 +93,10 @@ class ProcessGroup(_c10d.ProcessGroup):
             self._made = world is None or self in world.pg_map
         return [torch.device("cpu")] if self._made else []
 
-    @property
-    def supports_coalescing(self) -> bool:
-        return False
+    # Newer versions ask what a backend can do beyond collectives.
+    supports_coalescing = supports_splitting = supports_shrinking = False
+    supports_reconfigure = supports_window = supports_abort_hooks = False
+    _supports_time_estimate = False
 
     def get_backend(self, device: Any = None) -> "ProcessGroup":
         return self
