@@ -4,8 +4,8 @@
     farandole.init()
     print(farandole.rank(), farandole.size())
 
-`farandole.numpy` works on arrays, `farandole.torch` on PyTorch's tensors and optimizers. This module
-needs neither of them.
+`farandole.numpy` works on arrays, `farandole.torch` on PyTorch's tensors and optimizers. This
+module needs neither of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where libfarandole.so is: FARANDOLE_LIBRARY, then beside this package, then beside the command."""
+"""Where libfarandole.so is: FARANDOLE_LIBRARY, beside this package, beside the command."""
 
 from __future__ import annotations
 

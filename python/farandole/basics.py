@@ -52,7 +52,7 @@ __all__ = [
 
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
-    """comm: nothing, or all ranks. process_sets: a list of them, or "dynamic", which is always so."""
+    """comm: nothing, or all ranks. process_sets: a list, or "dynamic", which is always so."""
     sets: Optional[Sequence[Any]] = None
     if process_sets is not None and process_sets != "dynamic":
         if isinstance(process_sets, str):

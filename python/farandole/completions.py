@@ -43,7 +43,7 @@ class Completions:
             code = _abi.library().submit(byref(request.raw), 1, byref(number))
             if code:
                 raise _abi.last_error(code)
-            handle = Handle(number.value, request.keep)
+            handle = Handle(number.value, request.keep, request.name)
             self._waiting[tag] = (handle, notify)
             return handle
 

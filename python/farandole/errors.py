@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. All are `Error`, a RuntimeError that knows rank, host and tensor.
+"""What can go wrong. All exceptions are `Error`, a RuntimeError that knows rank, host and tensor.
 
 `OperationFailed` and its subclasses come out of an operation that was started; the others say that
 the call itself was wrong.

@@ -1,16 +1,17 @@
 """Handles: operations in flight.
 
-A Handle keeps the buffers of its operation alive until it is done, also when nobody keeps the Handle.
+A Handle keeps the buffers of its operation alive until that is done, even if the Handle is dropped.
 Waiting releases the interpreter's lock and lets signals through: Ctrl-C works.
 """
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import os
 import time
 from ctypes import byref, c_int32, c_int64, c_uint64
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _abi
 from .errors import Error, Timeout
@@ -20,7 +21,7 @@ _SLICE_MS = 200
 
 _forked = False
 # Operations whose Handle is gone while they go on: (id, buffers).
-_orphans: List[Tuple[int, Any]] = []
+_orphans: Deque[Tuple[int, Any]] = collections.deque()
 
 
 def _after_fork() -> None:
@@ -50,15 +51,16 @@ class Result(NamedTuple):
 class Handle:
     """An operation in flight. Made by the functions of `farandole.core`."""
 
-    __slots__ = ("id", "_keep", "_code", "__weakref__")
+    __slots__ = ("id", "_name", "_keep", "_code", "__weakref__")
 
-    def __init__(self, number: int, keep: Any = None) -> None:
+    def __init__(self, number: int, keep: Any = None, name: Optional[str] = None) -> None:
         self.id = number
+        self._name = name
         self._keep = keep
         self._code: Optional[int] = None  # once done
 
     def wait(self, timeout: Optional[float] = None) -> None:
-        """Returns when the operation is done; raises its error, or Timeout after so many seconds."""
+        """Until the operation is done; raises its error, or Timeout after so many seconds."""
         if self._code is None:
             self._wait(timeout)
         if self._code != _abi.OK:
@@ -66,26 +68,24 @@ class Handle:
 
     def _wait(self, timeout: Optional[float]) -> None:
         wait = _abi.library().wait
-        if timeout is None:
+        end = None if timeout is None else time.monotonic() + timeout
+        limit = _SLICE_MS
+        while True:
+            if end is not None:
+                limit = min(_SLICE_MS, int(max(0.0, end - time.monotonic()) * 1000 + 0.999))
             # TIMEOUT ends a slice, INTERRUPTED lets Python run its signal handlers here.
-            code = wait(self.id, _SLICE_MS)
-            while (code == _abi.TIMEOUT or code == _abi.INTERRUPTED) and not self.done():
-                code = wait(self.id, _SLICE_MS)
-        else:
-            end = time.monotonic() + timeout
-            while True:
-                left = int(max(0.0, end - time.monotonic()) * 1000 + 0.999)
-                code = wait(self.id, min(left, _SLICE_MS))
-                if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
-                    break
-                if self.done():
-                    break
-                if time.monotonic() >= end:
-                    tensor = _abi.last_error(code).tensor
-                    raise Timeout(f"'{tensor}' is not done after {timeout} s", tensor=tensor)
-        if self._code is None and not self.done():
-            # Neither done nor pending: a fork child, a shutdown under way.
-            raise _abi.last_error(code)
+            code = wait(self.id, limit)
+            if code == _abi.OK:
+                self._code = _abi.OK
+                self._keep = None
+                return
+            if self.done():
+                return
+            if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
+                raise _abi.last_error(code)  # a fork child, a shutdown under way
+            if end is not None and time.monotonic() >= end:
+                name = self.name
+                raise Timeout(f"'{name}' is not done after {timeout} s", tensor=name)
 
     def done(self) -> bool:
         """Whether wait() would return at once. Drives pending work a little."""
@@ -98,6 +98,11 @@ class Handle:
         self._code = self._info().code
         self._keep = None
         return True
+
+    @property
+    def name(self) -> str:
+        """What the operation is called in messages; "operation" where it has no name."""
+        return self._name or "operation"
 
     def _info(self) -> _abi.ResultInfo:
         info = _abi.ResultInfo(ctypes.sizeof(_abi.ResultInfo))
@@ -147,17 +152,18 @@ class Handle:
 
 
 def _sweep() -> None:
-    """Lets go of the buffers of orphans that are done."""
-    kept: List[Tuple[int, Any]] = []
+    """Lets go of the buffers of orphans that are done. Others may be added at any moment."""
     library = _abi.library()
     flag = c_int32()
-    taken, _orphans[:] = list(_orphans), []
-    for number, keep in taken:
+    for _ in range(len(_orphans)):
+        try:
+            number, keep = _orphans.popleft()
+        except IndexError:  # another thread does the same
+            return
         if library.test(number, byref(flag)) == _abi.OK and not flag.value:
-            kept.append((number, keep))
+            _orphans.append((number, keep))
         else:
             library.release(number)
-    _orphans.extend(kept)
 
 
 def handles_in_flight() -> int:
@@ -170,7 +176,7 @@ def handles_in_flight() -> int:
 class Request:
     """One operation to be: what `farandole_request` has, and the buffers to keep alive."""
 
-    __slots__ = ("raw", "keep")
+    __slots__ = ("raw", "keep", "name")
 
     def __init__(
         self,
@@ -217,6 +223,7 @@ class Request:
             group,
         )
         self.keep = keep
+        self.name = name
 
 
 def submit(request: Request, notify: Optional[Callable[[Handle], None]] = None) -> Handle:
@@ -234,7 +241,7 @@ def submit(request: Request, notify: Optional[Callable[[Handle], None]] = None) 
     code = _abi.library().submit(byref(request.raw), 1, byref(number))
     if code:
         raise _abi.last_error(code)
-    return Handle(number.value, request.keep)
+    return Handle(number.value, request.keep, request.name)
 
 
 _groups = 0
@@ -255,4 +262,6 @@ def submit_group(requests: Sequence[Request]) -> List[Handle]:
     code = _abi.library().submit(array, len(requests), numbers)
     if code:
         raise _abi.last_error(code)
-    return [Handle(number, request.keep) for number, request in zip(numbers, requests)]
+    return [
+        Handle(number, request.keep, request.name) for number, request in zip(numbers, requests)
+    ]

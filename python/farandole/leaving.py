@@ -1,14 +1,15 @@
 """How a rank ends: in good order at interpreter exit, at once after an exception.
 
-An exception that leaves the program prints its traceback first. Then the rank ends with code 1, whatever
-threads, workers and destructors are still there, so that the other ranks learn of it at once and the
-launcher names the right cause.
+An exception that leaves the program prints its traceback first. Then the rank ends with code 1,
+whatever threads, workers and destructors are still there, so that the other ranks learn of it at
+once and the launcher names the right cause.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -51,10 +52,10 @@ def _flush() -> None:
             pass
 
 
-def _end_soon() -> None:
+def _end_soon(code: int) -> None:
     def end() -> None:
         threading.Event().wait(_SECONDS)
-        os._exit(1)
+        os._exit(code)
 
     threading.Thread(target=end, name="farandole-leaving", daemon=True).start()
 
@@ -68,11 +69,12 @@ def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
     if not _abi.library().is_initialised():
         return
     _failed = True
+    code = 128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1
+    _end_soon(code)  # first: everything below may wait for a lock of some thread
     _flush()
-    _end_soon()
     try:
         atexit._run_exitfuncs()
     except BaseException:
         pass
     _flush()
-    os._exit(1)
+    os._exit(code)

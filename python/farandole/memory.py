@@ -21,7 +21,7 @@ class SharedBuffer:
         self.address = memory.value or 0
 
     def view(self) -> Any:
-        """A writable buffer (for numpy.frombuffer, torch.frombuffer) that keeps the memory alive."""
+        """A writable buffer, for numpy.frombuffer and the like, that keeps the memory alive."""
         view = (ctypes.c_ubyte * self.nbytes).from_address(self.address)
         view._owner = self
         return view

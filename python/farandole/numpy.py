@@ -244,7 +244,7 @@ def reducescatter(
 
 
 def shared(shape: Any, dtype: Any = numpy.float32) -> numpy.ndarray:
-    """A zeroed array in memory that the ranks of a machine share: reduced in place without a copy."""
+    """A zeroed array in memory that the ranks of a machine share: reduced without a copy."""
     kind = numpy.dtype(dtype)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     count = int(numpy.prod(sizes, dtype=numpy.int64))

@@ -27,7 +27,7 @@ def _named(name: Optional[str], part: str) -> Optional[str]:
 def broadcast_object(
     value: Any, root_rank: int = 0, name: Optional[str] = None, process_set: AnySet = 0
 ) -> Any:
-    """root_rank's object, on every member. An object that cannot be pickled raises on all of them."""
+    """root_rank's object, on every member. One that cannot be pickled raises on all of them."""
     failure: Optional[Exception] = None
     data = b""
     length = ctypes.c_int64(-1)

@@ -10,14 +10,13 @@ Functions and arguments are those of horovod.torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch as _torch  # noqa: F401  (its absence is said here)
 
 from ..basics import *  # noqa: F401,F403
 from ..errors import Error, OperationFailed
 from ..errors import OperationFailed as HorovodInternalError
 from ..version import __version__
+from . import elastic
 from .compression import Compression
 from .functions import (
     allgather_object,
@@ -62,5 +61,3 @@ from .mpi_ops import (
 )
 from .optimizer import DistributedOptimizer
 from .sync_batch_norm import SyncBatchNorm
-
-from . import elastic  # noqa: E402

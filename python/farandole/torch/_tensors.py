@@ -1,4 +1,4 @@
-"""Tensors as the core sees them: dtype, address, shape; what lies elsewhere goes through host memory."""
+"""Tensors as the core sees them: dtype, address, shape. Others go through host memory."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ def from_view(view: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Te
 
 
 # Older versions always check, newer ones when asked.
-_CHECKED = {"check_invariants": True} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
+_CHECKED: Dict[str, Any] = {}
+if hasattr(torch.sparse, "check_sparse_tensor_invariants"):
+    _CHECKED["check_invariants"] = True
 
 
 def sparse(indices: torch.Tensor, values: torch.Tensor, size: Any) -> torch.Tensor:

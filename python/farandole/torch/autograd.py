@@ -1,7 +1,7 @@
 """The collective operations that can be differentiated.
 
-As everywhere in data-parallel training the loss is thought of as the average over the ranks: what went to
-all of them comes back averaged.
+As everywhere in data-parallel training the loss is thought of as the average over the ranks: what
+went to all of them comes back averaged.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class _Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, prescale, postscale, process_set):
         ctx.rest = (op, prescale, postscale, process_set)
-        return mpi_ops.allreduce_async(
-            tensor, None, name, op, prescale, postscale, process_set
-        ).wait()
+        return mpi_ops.reduce_and_wait(
+            tensor, False, name, op, prescale, postscale, process_set
+        )
 
     @staticmethod
     def backward(ctx, grad):
@@ -99,7 +99,7 @@ class _Allgather(torch.autograd.Function):
     def forward(ctx, tensor, name, process_set):
         ctx.shape = tensor.shape
         ctx.process_set = process_set
-        return mpi_ops.allgather_async(tensor, name, process_set).wait()
+        return mpi_ops.gather_and_wait(tensor, name, process_set)
 
     @staticmethod
     def backward(ctx, grad):
@@ -109,8 +109,8 @@ class _Allgather(torch.autograd.Function):
 def _rows_of(grad: torch.Tensor, shape: torch.Size, process_set: ProcessSet) -> torch.Tensor:
     """This rank's rows of the averaged gradient of what was gathered."""
     rows = shape[0] if len(shape) else 1
-    counts = mpi_ops.allgather_async(torch.tensor([rows]), None, process_set).wait().tolist()
-    averaged = mpi_ops.allreduce_async(grad, None, None, Average, 1.0, 1.0, process_set).wait()
+    counts = mpi_ops.gather_and_wait(torch.tensor([rows]), None, process_set).tolist()
+    averaged = mpi_ops.reduce_and_wait(grad, False, None, Average, 1.0, 1.0, process_set)
     start = sum(counts[: process_set.rank()])
     return averaged.narrow(0, start, rows).reshape(shape)
 
@@ -218,7 +218,7 @@ def _gathered(
         scale *= process_set.size()
     if scale != 1.0:
         grad = grad * scale
-    return mpi_ops.allgather_async(grad, None, process_set).wait()
+    return mpi_ops.gather_and_wait(grad, None, process_set)
 
 
 def reducescatter(

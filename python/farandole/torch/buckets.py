@@ -1,8 +1,9 @@
-"""Buckets: gradients side by side in memory that the ranks share, reduced as one while backward runs.
+"""Buckets: gradients side by side in shared memory, reduced as one while backward runs.
 
-Layout of a bucket: the gradients, each aligned to 64 bytes, then two numbers for each of them, its marks:
-whether some rank has a gradient at all, and whether it is sparse. After the reduction every rank knows
-from the marks which parameters nobody used (their gradient stays None) and which are sparse.
+Layout of a bucket: the gradients, each aligned to 64 bytes, then two numbers for each of them, its
+marks: whether some rank has a gradient at all, and whether it is sparse. After the reduction every
+rank knows from the marks which parameters nobody used (their gradient stays None) and which are
+sparse.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from .. import core
-from ..errors import Mismatch
+from ..errors import InvalidArgument, Mismatch
 from . import _tensors
 
 _ALIGNMENT = 64
@@ -45,9 +46,9 @@ class Slot:
         self.place: Any = None  # a tensor over the bucket's memory
         self.direct = False  # p.grad may be the place itself
         self.passes = 0  # backward passes since the last step
-        self.ready = False  # the gradient is in its place
-        self.version = 0  # of p.grad when it was ready
-        self.used = False  # p.grad was not None then
+        self.ready = False  # the gradient is complete
+        self.version: Optional[int] = None  # of p.grad when its reduction began
+        self.used = False  # p.grad was not None when it was ready
         self.sparse = False  # reduced by allgather, outside of buckets
         self.pending: Any = None  # a reduction of this parameter alone
         self.hook: Any = None
@@ -56,6 +57,7 @@ class Slot:
         self.passes = 0
         self.ready = False
         self.used = False
+        self.version = None
         self.pending = None
 
 
@@ -72,7 +74,7 @@ class Bucket:
         self.marks: Any = None
 
     def allocate(self) -> None:
-        """Gives every slot its place. The memory lives as long as one of them is somebody's grad."""
+        """Gives every slot its place. The memory lives as long as one of them does."""
         width = torch.empty((), dtype=self.wire).element_size()
         offsets = []
         end = 0
@@ -91,13 +93,49 @@ class Bucket:
             slot.place = _place(slot.parameter, view, offset, self.wire)
             slot.direct = slot.parameter.device.type == "cpu" and slot.parameter.dtype == self.wire
         self.missing = len(self.slots)
+        self._all_used = torch.tensor([1.0, 0.0] * len(self.slots)).to(self.wire)
+
+    def move_in(self, sparse_as_dense: bool) -> None:
+        """All gradients are complete: brings them into their places, and points p.grad there."""
+        self.missing = 0
+        places, grads, moved = [], [], []
+        for slot in self.slots:
+            grad = slot.parameter.grad
+            place = slot.place
+            slot.used = True
+            if grad is place:
+                slot.version = place._version
+                continue
+            if grad is not None and grad.is_sparse and sparse_as_dense:
+                slot.parameter.grad = grad = grad.to_dense()
+            if grad is None:
+                slot.used = False
+                place.zero_()
+            elif grad.is_sparse:
+                slot.used = False
+                slot.sparse = True
+                place.zero_()
+            elif slot.direct and grad.dtype != place.dtype:
+                raise InvalidArgument(
+                    f"{slot.name}: the parameter became {grad.dtype} after the optimizer was "
+                    "wrapped: convert the model first",
+                    tensor=slot.name,
+                )
+            else:
+                places.append(place)
+                grads.append(grad)
+                moved.append(slot)
+        _copy_all(places, grads)
+        for slot in moved:
+            if slot.direct:
+                slot.parameter.grad = slot.place
+                slot.version = slot.place._version
 
     def submit(self, op: int, prescale: float, postscale: float, process_set: Any) -> None:
-        """All slots are ready: starts the reduction."""
+        """Starts the reduction of what has been moved in."""
         assert self.memory is not None
         if all(slot.used for slot in self.slots):
-            self.marks[::2] = 1
-            self.marks[1::2] = 0
+            self.marks.copy_(self._all_used)
         else:
             flat = []
             for slot in self.slots:
@@ -137,15 +175,41 @@ class Bucket:
         more = len(self.slots) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
-    def outcome(self) -> List[Tuple[bool, bool]]:
-        """(used by some rank, sparse on some rank) for each slot."""
+    def take_out(self) -> List[Slot]:
+        """Results into p.grad, or none where nobody had one; returns slots that are sparse."""
         marks = self.marks.real if self.marks.is_complex() else self.marks
-        numbers = marks.float().tolist()
-        return [(used > 0, sparse > 0) for used, sparse in zip(numbers[::2], numbers[1::2])]
+        numbers = marks.tolist()
+        sparse: List[Slot] = []
+        places, grads = [], []
+        for slot, used, is_sparse in zip(self.slots, numbers[::2], numbers[1::2]):
+            parameter = slot.parameter
+            if is_sparse > 0:
+                sparse.append(slot)
+            elif not used > 0:
+                parameter.grad = None
+            elif slot.direct:
+                if parameter.grad is not slot.place:
+                    parameter.grad = slot.place
+            else:
+                if parameter.grad is None:
+                    parameter.grad = torch.empty_like(parameter)
+                places.append(slot.place)
+                grads.append(parameter.grad)
+        _copy_all(grads, places)
+        return sparse
+
+
+def _copy_all(targets: List[torch.Tensor], sources: List[torch.Tensor]) -> None:
+    """One call for all of them, where PyTorch has it."""
+    if len(targets) > 1 and hasattr(torch, "_foreach_copy_"):
+        torch._foreach_copy_(targets, sources)
+        return
+    for target, source in zip(targets, sources):
+        target.copy_(source)
 
 
 def _place(parameter: torch.Tensor, view: Any, offset: int, wire: torch.dtype) -> torch.Tensor:
-    """A tensor of the parameter's shape, with the strides that autograd wants a gradient to have."""
+    """A tensor of the parameter's shape, with the strides that autograd wants for a gradient."""
     count = parameter.numel()
     if count == 0:
         return torch.empty(parameter.shape, dtype=wire)

@@ -11,14 +11,12 @@ import torch
 
 from .. import _abi, core
 from ..basics import *  # noqa: F401,F403  (scripts look for init, rank, … here, too)
-from ..basics import is_homogeneous
 from ..core import ReduceOp
 from ..errors import InvalidArgument
 from ..handles import Handle as CoreHandle
 from ..handles import Request, submit, submit_group
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from . import _tensors
-from .compression import Compression
 
 Average = ReduceOp.AVERAGE
 Sum = ReduceOp.SUM
@@ -114,6 +112,7 @@ def _reduce_request(
     prescale: float,
     postscale: float,
     process_set: AnySet,
+    will_wait: bool = False,
 ) -> Tuple[Request, Callable[[], torch.Tensor]]:
     what = _what("allreduce", name)
     _tensors.check(tensor, what)
@@ -140,9 +139,27 @@ def _reduce_request(
         name=name,
         prescale=prescale,
         postscale=postscale,
+        will_wait=will_wait,
         keep=(source, place, tensor),
     )
     return request, finish
+
+
+def reduce_and_wait(
+    tensor: torch.Tensor,
+    in_place: bool,
+    name: Optional[str],
+    op: int,
+    prescale: float,
+    postscale: float,
+    process_set: AnySet,
+) -> torch.Tensor:
+    """Like starting and waiting, without waking the thread that would work meanwhile."""
+    request, finish = _reduce_request(
+        tensor, in_place, name, op, prescale, postscale, process_set, will_wait=True
+    )
+    submit(request).wait()
+    return finish()
 
 
 def allreduce_async(
@@ -188,9 +205,8 @@ def allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    return allreduce_async_(
-        tensor, average, name, op, prescale_factor, postscale_factor, process_set
-    ).wait()
+    op = handle_average_backwards_compatibility(op, average)
+    return reduce_and_wait(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def _grouped_allreduce(
@@ -270,11 +286,13 @@ def sparse_allreduce_async(
     """Sum or average of sparse tensors, as two allgathers; call what it returns for the result."""
     if not tensor.is_sparse:
         raise InvalidArgument(
-            f"{_what('sparse_allreduce', name)}: the tensor is dense: use allreduce", tensor=name or ""
+            f"{_what('sparse_allreduce', name)}: the tensor is dense: use allreduce",
+            tensor=name or "",
         )
     if op not in (Average, Sum):
         raise InvalidArgument(
-            f"{_what('sparse_allreduce', name)}: only Sum and Average are possible", tensor=name or ""
+            f"{_what('sparse_allreduce', name)}: only Sum and Average are possible",
+            tensor=name or "",
         )
     # Rows that are named twice are added where the result is coalesced.
     indices = allgather_async(
@@ -309,22 +327,29 @@ def _library_result(
 
 
 def _gather_request(
-    tensor: torch.Tensor, name: Optional[str], process_set: AnySet
-) -> Tuple[Request, torch.Tensor]:
+    tensor: torch.Tensor, name: Optional[str], process_set: AnySet, will_wait: bool = False
+) -> Request:
     what = _what("allgather", name)
     _tensors.check(tensor, what)
     dtype = _tensors.dtype_of(tensor, what, moved=True)
     source = _tensors.host(tensor)
-    request = Request(
+    return Request(
         _abi.ALLGATHER,
         input=source.data_ptr(),
         shape=tuple(source.shape) or (1,),
         dtype=dtype,
         set=set_id(process_set),
         name=name,
+        will_wait=will_wait,
         keep=source,
     )
-    return request, tensor
+
+
+def gather_and_wait(
+    tensor: torch.Tensor, name: Optional[str], process_set: AnySet
+) -> torch.Tensor:
+    part = submit(_gather_request(tensor, name, process_set, will_wait=True))
+    return _library_result(part, tensor.dtype, tensor.device)[0]
 
 
 def allgather_async(
@@ -333,8 +358,7 @@ def allgather_async(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """All ranks' tensors, one behind the other; first dimensions may differ."""
-    request, _ = _gather_request(tensor, name, process_set)
-    part = submit(request)
+    part = submit(_gather_request(tensor, name, process_set))
     return Handle([part], lambda: _library_result(part, tensor.dtype, tensor.device)[0])
 
 
@@ -344,7 +368,7 @@ def grouped_allgather_async(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     requests = [
-        _gather_request(tensor, _part(name, i), process_set)[0] for i, tensor in enumerate(tensors)
+        _gather_request(tensor, _part(name, i), process_set) for i, tensor in enumerate(tensors)
     ]
     parts = submit_group(requests)
     return Handle(
@@ -365,6 +389,7 @@ def _broadcast(
     root_rank: int,
     name: Optional[str],
     process_set: AnySet,
+    will_wait: bool = False,
 ) -> Handle:
     what = _what("broadcast", name)
     _tensors.check(tensor, what)
@@ -387,6 +412,7 @@ def _broadcast(
         root_rank,
         name=name,
         process_set=process_set,
+        will_wait=will_wait,
         keep=(source, place, tensor),
     )
     return Handle([part], finish)
@@ -417,7 +443,7 @@ def broadcast_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    return broadcast_async_(tensor, root_rank, name, process_set).wait()
+    return _broadcast(tensor, True, root_rank, name, process_set, will_wait=True).wait()
 
 
 # ---- alltoall

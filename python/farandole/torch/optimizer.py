@@ -1,4 +1,4 @@
-"""DistributedOptimizer: the user's optimizer, with gradients (or, for Adasum, steps) of all ranks."""
+"""DistributedOptimizer: the user's optimizer, with the gradients (Adasum: steps) of all ranks."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def name_parameters(
     if unnamed:
         shapes = ", ".join(str(tuple(each.shape)) for each in unnamed[:4])
         raise ValueError(
-            f"{len(unnamed)} of the optimizer's parameters are not in named_parameters (their "
-            f"shapes: {shapes}{', …' if len(unnamed) > 4 else ''}): pass the named_parameters() of "
+            f"{len(unnamed)} of the optimizer's parameters are not in named_parameters (of shape "
+            f"{shapes}{', …' if len(unnamed) > 4 else ''}): pass the named_parameters() of "
             "everything that is optimized"
         )
     return names
@@ -155,7 +155,7 @@ class _GradientOptimizer(_Distributed):
             self._take_in_new_parameters()
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        """One step with the reduced gradients. A closure's gradients are reduced after each call."""
+        """One step with reduced gradients. A closure's gradients are reduced after each call."""
         if closure is not None:
             return self._step_with(closure)
         if self._should_synchronize:

@@ -1,7 +1,7 @@
 """Reducer: reduces the gradients of an optimizer's parameters while backward() runs.
 
-A hook behind each parameter copies the gradient that backward() has just produced into its place in a
-bucket and points p.grad there. A full bucket is reduced at once. synchronize() sees to the rest.
+A hook behind each parameter counts. When a bucket's gradients are all there they are copied in,
+p.grad points there, and the bucket is reduced at once. synchronize() sees to the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..errors import Error, InvalidArgument, Mismatch
 from ..process_sets import ProcessSet
 from . import _tensors, mpi_ops
 from .buckets import Bucket, Slot, fill
-from .compression import Compression
 
 _numbers: Dict[int, int] = {}
 # Other ranks may have failed in the same way, and never start what this one waits for.
@@ -38,8 +37,14 @@ def after_accumulation(parameter: torch.Tensor, action: Callable[[], None]) -> A
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(lambda _: action())
     # The tensor knows its accumulator only weakly: whoever holds the hook must hold it, too.
-    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    return accumulator, accumulator.register_hook(lambda *_: action())
+    with torch.enable_grad():
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+
+    def hook(*_: Any) -> None:
+        if parameter.grad is not None:  # it also runs when there was nothing to add
+            action()
+
+    return accumulator, accumulator.register_hook(hook)
 
 
 class Reducer:
@@ -65,6 +70,7 @@ class Reducer:
         self.groups: List[List[Slot]] = []
         self.buckets: List[Bucket] = []
         self.synchronized = False
+        self._begun = False  # whether a gradient has come since the last step
         self._lock = threading.RLock()
         self._generation = core.generation()
         self._prefix = f"gradients.{_next_number()}"
@@ -119,6 +125,8 @@ class Reducer:
     def _rebuild(self) -> None:
         """All buckets anew: after another init(), or without parameters that turned out sparse."""
         self.buckets = []
+        for slot in self.slots:
+            slot.bucket = None
         self._fill(self.slots, self.groups)
 
     def _check_generation(self) -> None:
@@ -134,56 +142,46 @@ class Reducer:
     # ---- During backward
 
     def gradient_ready(self, slot: Slot) -> None:
-        """Runs inside backward(), after the gradient has been added to p.grad."""
+        """Runs inside backward(), after the gradient has been added to p.grad. Must be quick."""
         with self._lock:
-            self._check_generation()
-            self.synchronized = False
+            if not self._begun:
+                self._begin()
             slot.passes += 1
-            if slot.passes > self.passes:
-                raise InvalidArgument(
-                    f"rank {core.rank()}: {slot.name} got a gradient for the {slot.passes}. time "
-                    "since the last step(): call step() after every backward(), or give "
-                    "backward_passes_per_step the number of backward() calls per step()",
-                    tensor=slot.name,
-                )
-            if slot.passes == self.passes:
-                self._move_in(slot)
+            if slot.passes != self.passes:
+                if slot.passes > self.passes:
+                    raise self._too_often(slot)
+                return
+            slot.ready = slot.used = True
+            bucket = slot.bucket
+            if bucket is None:
+                self._start_alone(slot, slot.parameter.grad)
+                return
+            bucket.missing -= 1
+            if bucket.missing == 0:
+                self._submit(bucket)
 
-    def _move_in(self, slot: Slot) -> None:
-        """The gradient is complete: brings it into its place, and starts what is full."""
-        grad = slot.parameter.grad
-        slot.used = grad is not None
-        slot.ready = True
-        if grad is not None and grad.is_sparse and self.sparse_as_dense:
-            grad = grad.to_dense()
-            slot.parameter.grad = grad
-        if slot.sparse or self._custom():
-            self._start_alone(slot, grad)
-            return
-        with torch.no_grad():
-            if grad is None or grad.is_sparse:
-                slot.place.zero_()
-                if grad is not None:
-                    slot.sparse = True
-                    slot.used = False
-            elif slot.direct:
-                if grad.dtype != slot.place.dtype:
-                    raise InvalidArgument(
-                        f"{slot.name}: the parameter became {grad.dtype} after the optimizer was "
-                        "wrapped: convert the model first",
-                        tensor=slot.name,
-                    )
-                if grad.data_ptr() != slot.place.data_ptr():
-                    slot.place.copy_(grad)
-                    slot.parameter.grad = grad = slot.place
-            else:
-                slot.place.copy_(grad)
-        slot.version = grad._version if grad is not None else 0
-        bucket = slot.bucket
-        assert bucket is not None
-        bucket.missing -= 1
-        if bucket.missing == 0:
-            self._submit(bucket)
+    def _begin(self) -> None:
+        """The first gradient since the last step."""
+        self._check_generation()
+        self._begun = True
+        self.synchronized = False
+
+    def _too_often(self, slot: Slot) -> InvalidArgument:
+        return InvalidArgument(
+            f"rank {core.rank()}: {slot.name} got a gradient for the {slot.passes}. time since the "
+            "last step(): call step() after every backward(), or give backward_passes_per_step "
+            "the number of backward() calls per step()",
+            tensor=slot.name,
+        )
+
+    def _complete(self) -> None:
+        """No more gradients will come: the rest starts with what there is."""
+        for slot in self.slots:
+            if not slot.ready and slot.bucket is None:
+                self._start_alone(slot, slot.parameter.grad)
+        for bucket in self.buckets:
+            if bucket.missing:
+                self._submit(bucket)
 
     def _scales(self) -> Any:
         if self.op == mpi_ops.Average and self.predivide != 1.0:
@@ -191,11 +189,15 @@ class Reducer:
         return 1.0, 1.0
 
     def _submit(self, bucket: Bucket) -> None:
+        with torch.no_grad():
+            bucket.move_in(self.sparse_as_dense)
         prescale, postscale = self._scales()
         bucket.submit(self.op, prescale, postscale, self.process_set)
 
     def _start_alone(self, slot: Slot, grad: Optional[torch.Tensor]) -> None:
         name = f"{self._prefix}.{slot.name}"
+        if self.sparse_as_dense and grad is not None and grad.is_sparse:
+            grad = grad.to_dense()
         if slot.sparse:
             # All ranks must speak of whole rows; zero_grad() may have left something else.
             if grad is None or (grad.is_sparse and grad._nnz() == 0):
@@ -229,13 +231,12 @@ class Reducer:
         with self._lock:
             if self.synchronized:
                 return
-            self._check_generation()
+            if not self._begun:
+                self._begin()
             self._check_untouched()
             if not self._compared:
                 self._compare()
-            for slot in self.slots:
-                if not slot.ready:
-                    self._move_in(slot)
+            self._complete()
             self._finish()
             self.synchronized = True
 
@@ -260,7 +261,7 @@ class Reducer:
                 continue
             if grad is None:
                 change = "cleared"
-            elif slot.direct and not slot.sparse and grad._version != slot.version:
+            elif slot.version is not None and grad._version != slot.version:
                 change = "changed"
             else:
                 continue
@@ -284,6 +285,7 @@ class Reducer:
                     pass  # what called this raises; the buffers stay alive with the operation
                 bucket.handle = None
             bucket.missing = len(bucket.slots)
+        self._begun = False
         for slot in self.slots:
             slot.start_over()
 
@@ -300,6 +302,7 @@ class Reducer:
                 raise failure
             found_sparse = self._take_out()
         finally:
+            self._begun = False
             for slot in self.slots:
                 slot.start_over()
         if found_sparse:
@@ -310,33 +313,14 @@ class Reducer:
         found: List[Slot] = []
         with torch.no_grad():
             for bucket in self.buckets:
-                for slot, (used, sparse) in zip(bucket.slots, bucket.outcome()):
-                    if sparse:
-                        found.append(slot)
-                    elif not used:
-                        slot.parameter.grad = None
-                    elif slot.direct:
-                        if slot.parameter.grad is not slot.place:
-                            slot.parameter.grad = slot.place
-                    else:
-                        self._copy_out(slot)
+                found += bucket.take_out()
             for slot in found:
                 slot.sparse = True
                 self._start_alone(slot, slot.parameter.grad)
             for slot in self.slots:
                 if slot.pending is not None:
-                    slot.parameter.grad = self._shaped(slot, slot.pending())
+                    slot.parameter.grad = slot.pending().to(slot.parameter.device)
         return bool(found)
-
-    @staticmethod
-    def _shaped(slot: Slot, grad: torch.Tensor) -> torch.Tensor:
-        return grad.to(slot.parameter.device)
-
-    @staticmethod
-    def _copy_out(slot: Slot) -> None:
-        if slot.parameter.grad is None:
-            slot.parameter.grad = torch.empty_like(slot.parameter)
-        slot.parameter.grad.copy_(slot.place)
 
 
 def _no_rows(parameter: torch.Tensor) -> torch.Tensor:

@@ -32,19 +32,20 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
-        if not self.training and self.track_running_stats:
+        if not self.training:
+            # Ranks may evaluate on their own: nobody waits for anybody.
             return torch.nn.functional.batch_norm(
                 input,
                 self.running_mean,
                 self.running_var,
                 self.weight,
                 self.bias,
-                False,
+                self.running_mean is None,
                 0.0,
                 self.eps,
             )
         share = 0.0
-        running = self.training and self.track_running_stats
+        running = self.track_running_stats
         if running and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             share = (
@@ -56,7 +57,9 @@ class SyncBatchNorm(_BatchNorm):
         if running and self.running_mean is not None:
             with torch.no_grad():
                 unbiased = variance * (count / (count - 1).clamp_min(1))
-                self.running_mean.mul_(1 - share).add_(mean.to(self.running_mean.dtype), alpha=share)
+                self.running_mean.mul_(1 - share).add_(
+                    mean.to(self.running_mean.dtype), alpha=share
+                )
                 self.running_var.mul_(1 - share).add_(
                     unbiased.to(self.running_var.dtype), alpha=share
                 )
@@ -81,7 +84,7 @@ class _Normalise(torch.autograd.Function):
         else:
             mean = variance = x.new_zeros(x.size(1))
         mine = torch.cat([mean, variance, mean.new_full((1,), float(rows))])
-        every = mpi_ops.allgather_async(mine.unsqueeze(0), None, process_set).wait()
+        every = mpi_ops.gather_and_wait(mine.unsqueeze(0), None, process_set)
         features = x.size(1)
         counts = every[:, -1:]
         count = counts.sum()
@@ -110,9 +113,9 @@ class _Normalise(torch.autograd.Function):
         grad_input = None
         if ctx.needs_input_grad[0]:
             sums = torch.stack([sum_grad, sum_product])
-            total = mpi_ops.allreduce_async(
-                sums, None, None, mpi_ops.Sum, 1.0, 1.0, process_set
-            ).wait()
+            total = mpi_ops.reduce_and_wait(
+                sums, True, None, mpi_ops.Sum, 1.0, 1.0, process_set
+            )
             scale = inverse if weight is None else inverse * _exact(weight)
             rest = (total[0] / count).view(along) + normal * (total[1] / count).view(along)
             grad_input = ((g - rest) * scale.view(along)).to(grad.dtype)

@@ -1,4 +1,4 @@
-"""Runs the functions of a rank's script whose names begin with case_, all or those named on the command line."""
+"""Runs the functions case_… of a rank's script: all, or those named on the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run(namespace: Dict[str, Any]) -> None:
 
 
 class raises:
-    """with raises(ValueError, "text"): … fails unless the block raises that, with the texts in it."""
+    """with raises(ValueError, "text"): … fails unless the block raises that, with the texts."""
 
     def __init__(self, kind: Type[BaseException], *texts: str) -> None:
         self.kind = kind

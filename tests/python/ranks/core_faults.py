@@ -13,6 +13,7 @@ import farandole
 from farandole import errors
 
 how = sys.argv[1]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 farandole.init()
 rank, size = farandole.rank(), farandole.size()
 farandole.barrier()

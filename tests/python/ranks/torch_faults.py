@@ -1,4 +1,4 @@
-"""Training in which one rank fails: torch_faults.py HOW. Data comes from workers that were forked."""
+"""Training in which one rank fails: torch_faults.py HOW. Data comes from forked workers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import farandole.torch as hvd
 from farandole import errors
 
 how = sys.argv[1]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 torch.set_num_threads(1)
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()

@@ -56,7 +56,8 @@ def case_allreduce_forms():
     same(hvd.allreduce(data, average=False), [mean * SIZE] * 3)
     with raises(ValueError, "op"):
         hvd.allreduce(data, average=True, op=hvd.Sum)
-    same(hvd.allreduce(data, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.5), [mean * SIZE] * 3)
+    scaled = hvd.allreduce(data, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.25)
+    same(scaled, [mean * SIZE / 2] * 3)
     assert data.tolist() == [RANK] * 3
     handle = hvd.allreduce_async(data, name="async")
     same(hvd.synchronize(handle), [mean] * 3)

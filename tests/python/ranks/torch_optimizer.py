@@ -8,7 +8,6 @@ import warnings
 import cases
 import torch
 from cases import raises
-from torch.nn import functional
 
 import farandole
 import farandole.torch as hvd
@@ -380,14 +379,16 @@ def case_sparse_gradients():
             if not (step == 1 and RANK == 0):
                 layer(table(rows[RANK::SIZE])).square().sum().backward()
             optimizer.step()
-            assert table.weight.grad.is_sparse != as_dense
+            somebody = SIZE > 1 or step != 1
+            if somebody:
+                assert table.weight.grad.is_sparse != as_dense
             reference.zero_grad()
             loss = sum(
                 reference_layer(reference_table(rows[r::SIZE])).square().sum()
                 for r in range(SIZE)
                 if not (step == 1 and r == 0)
             )
-            if SIZE > 1 or step != 1:
+            if somebody:
                 (loss / SIZE).backward()
             reference.step()
             assert torch.allclose(table.weight, reference_table.weight)

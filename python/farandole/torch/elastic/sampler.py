@@ -11,7 +11,7 @@ from ... import core
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Call record_batch() after each batch and keep state_dict() to go on in the middle of an epoch.
+    """With record_batch() after each batch and state_dict() one goes on in the middle of an epoch.
 
     All ranks draw equally many samples: the last ones are filled up from the beginning.
     """

@@ -109,7 +109,7 @@ def _handler_for(value: Any) -> Optional[StateHandler]:
 
 
 class TorchState(ObjectState):
-    """model, optimizer and whatever else is given by name; also what the registry has handlers for."""
+    """model, optimizer, samplers, and whatever else is given by name."""
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
         kwargs.update(model=model, optimizer=optimizer)
