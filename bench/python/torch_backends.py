@@ -2,9 +2,9 @@
 
     farandole run -np 2 python bench/python/torch_backends.py [--rounds 15] [--most 256M] [--no-ddp]
 
-Both backends live in the same processes and take turns within every round, so that both see the same
-machine; the figures are medians over the rounds and their ratio. Absolute times of a shared machine mean
-little.
+Both backends live in the same processes and take turns within every round, so that both see the
+same machine; the figures are medians over the rounds and their ratio. Absolute times of a shared
+machine mean little.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def allreduce(groups: Dict[str, dist.ProcessGroup], most: int, rounds: int) -> N
         tensor = torch.zeros(count // 4)
         repeat = max(1, min(50, (4 << 20) // count))
         times: Dict[str, List[float]] = {name: [] for name in BACKENDS}
-        for name, group in groups.items():
+        for group in groups.values():
             timed(lambda: dist.all_reduce(tensor, group=group), 2)
         for i in range(rounds):
             for name in BACKENDS if i % 2 else BACKENDS[::-1]:
@@ -91,12 +91,14 @@ def step(net: DistributedDataParallel, data: torch.Tensor, reduce: bool) -> None
 
 
 def ddp(groups: Dict[str, dist.ProcessGroup], rounds: int) -> None:
-    say(f"\nDDP step: time, and what of it is communication (step minus the same step in no_sync)")
+    say("\nDDP step: time, and what of it is communication (step minus the same step in no_sync)")
     say(f"{'model':>22} {'backend':>10} {'step':>10} {'exposed':>10}")
     for title, make, data in models():
         torch.manual_seed(0)
-        nets = {name: DistributedDataParallel(make().eval(), process_group=group)
-                for name, group in groups.items()}
+        nets = {
+            name: DistributedDataParallel(make().eval(), process_group=group)
+            for name, group in groups.items()
+        }
         repeat = 3
         for net in nets.values():
             timed(lambda: step(net, data, True), 3)
@@ -109,9 +111,12 @@ def ddp(groups: Dict[str, dist.ProcessGroup], rounds: int) -> None:
         exposed = {}
         for name in BACKENDS:
             exposed[name] = statistics.median(
-                with_it - without for with_it, without in zip(times[name], alone[name]))
-            say(f"{title:>22} {name:>10} {statistics.median(times[name]) * 1e3:7.2f} ms "
-                f"{exposed[name] * 1e3:7.2f} ms")
+                with_it - without for with_it, without in zip(times[name], alone[name])
+            )
+            say(
+                f"{title:>22} {name:>10} {statistics.median(times[name]) * 1e3:7.2f} ms "
+                f"{exposed[name] * 1e3:7.2f} ms"
+            )
         if exposed["gloo"] > 0:
             say(f"{'':>22} exposed, farandole / gloo: {exposed['farandole'] / exposed['gloo']:.2f}")
 

@@ -1,8 +1,8 @@
 """farandole.run(fn, …): a function on several ranks, from a script, a shell or a notebook.
 
-The function travels through the launcher's standard input to the first rank and from there, inside the
-job, to the others; the values come back as marked lines of the ranks' output. No port, no file, and the
-ranks may be on other machines. What they print is shown while they run.
+The function travels through the launcher's standard input to the first rank and from there, inside
+the job, to the others; the values come back as marked lines of the ranks' output. No port, no file,
+and the ranks may be on other machines. What they print is shown while they run.
 """
 
 from __future__ import annotations
@@ -41,23 +41,43 @@ def run(
 ) -> List[Any]:
     """Every rank's fn(*args, **kwargs), in the order of ranks.
 
-    np, hosts: as `farandole run` has them. options: more of its options. executable: the interpreter
-    (this one). env: more variables for the ranks. A failure of any rank is a RunFailed.
+    np, hosts: as `farandole run` has them. options: more of its options. executable: the
+    interpreter (this one). env: more variables for the ranks. A failure of any rank is a RunFailed.
     """
     if "FARANDOLE_VALUE_MARK" in os.environ:
         raise errors.InvalidArgument(
-            "farandole.run() was called again while a rank was reading the script: put the call under "
-            "if __name__ == '__main__':")
+            "farandole.run() was called again while a rank was reading the script: put the call "
+            "under if __name__ == '__main__':"
+        )
     payload = _pack(fn, tuple(args), dict(kwargs or {}))
     mark = _MARK + secrets.token_hex(8) + ":"
-    words = [_command(), "run", *(["-np", str(np)] if np else []), *(["-H", hosts] if hosts else []),
-             *options, "--env", "FARANDOLE_VALUE_MARK=" + mark, executable or sys.executable, "-m",
-             "farandole.run_rank"]
-    environment = {key: value for key, value in {**os.environ, **(env or {})}.items()
-                   if key not in ("FARANDOLE_RANK", "FARANDOLE_AGENT", "FARANDOLE_SECRET")}
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env=environment, text=True,
-                               encoding="utf-8", errors="replace")
+    words = [
+        _command(),
+        "run",
+        *(["-np", str(np)] if np else []),
+        *(["-H", hosts] if hosts else []),
+        *options,
+        "--env",
+        "FARANDOLE_VALUE_MARK=" + mark,
+        executable or sys.executable,
+        "-m",
+        "farandole.run_rank",
+    ]
+    environment = {
+        key: value
+        for key, value in {**os.environ, **(env or {})}.items()
+        if key not in ("FARANDOLE_RANK", "FARANDOLE_AGENT", "FARANDOLE_SECRET")
+    }
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
     reader = _Reader(process, mark)
     try:
         _feed(process, payload)
@@ -72,8 +92,9 @@ def run(
     finally:
         reader.join()
     if code != 0:
-        raise _failed(f"the job failed with exit code {code}; it ended with:\n"
-                      + "".join(reader.last), code)
+        raise _failed(
+            f"the job failed with exit code {code}; it ended with:\n" + "".join(reader.last), code
+        )
     return reader.values()
 
 
@@ -104,8 +125,9 @@ def _command() -> str:
         pass
     found = shutil.which("farandole")
     if found is None:
-        raise errors.LibraryNotFound("the command `farandole` was found neither beside the library "
-                                     "nor on PATH")
+        raise errors.LibraryNotFound(
+            "the command `farandole` was found neither beside the library nor on PATH"
+        )
     return found
 
 
@@ -122,19 +144,21 @@ def _pack(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
             path = getattr(main, "__file__", None)
             if path is None or not os.path.isfile(path):
                 raise errors.InvalidArgument(
-                    f"{_name(fn)} was defined interactively: install cloudpickle, or move it into a "
-                    "file that can be imported") from None
+                    f"{_name(fn)} was defined interactively: install cloudpickle, or move it "
+                    "into a file that can be imported"
+                ) from None
             with open(path, encoding="utf-8") as file:
                 script = (os.path.abspath(path), file.read())
         try:
             call = pickle.dumps((fn, args, kwargs))
-        except Exception as error:  # noqa: BLE001: pickle raises anything
+        except Exception as error:  # noqa: BLE001 - pickle raises anything
             raise errors.InvalidArgument(
-                f"{_name(fn)} or its arguments cannot be sent to the ranks ({error}): define it with "
-                "def at the top of a module, or install cloudpickle for lambdas and local functions"
+                f"{_name(fn)} or its arguments cannot be sent to the ranks ({error}): define it "
+                "with def at the top of a module, or install cloudpickle for lambdas and local functions"
             ) from None
-    return pickle.dumps({"path": [each or os.getcwd() for each in sys.path], "script": script,
-                         "call": call})
+    return pickle.dumps(
+        {"path": [each or os.getcwd() for each in sys.path], "script": script, "call": call}
+    )
 
 
 def _name(fn: Callable[..., Any]) -> str:
@@ -161,7 +185,7 @@ class _Reader:
         for line in source:
             at = line.find(self._mark)
             if at >= 0:
-                self._take(line[at + len(self._mark):].strip())
+                self._take(line[at + len(self._mark) :].strip())
                 continue
             with self._lock:
                 self.last = (self.last + [line])[-_LAST_LINES:]
@@ -186,5 +210,6 @@ class _Reader:
         ranks = sorted(self._whole)
         if not ranks or ranks != list(range(len(ranks))):
             raise _failed(f"only the ranks {ranks} returned a value", 0)
-        return [pickle.loads(base64.b64decode("".join(self._pieces.get(rank, []))))
-                for rank in ranks]
+        return [
+            pickle.loads(base64.b64decode("".join(self._pieces.get(rank, [])))) for rank in ranks
+        ]

@@ -1,4 +1,4 @@
-"""A rank of farandole.run(): takes the function from the first rank's input, calls it, returns its value."""
+"""A rank of farandole.run(): takes the function from the first rank's input and calls it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _payload() -> bytes:
     memory = (ctypes.c_char * max(1, count[0])).from_buffer_copy(data or bytes(max(1, count[0])))
     address = ctypes.addressof(memory)
     core.broadcast(address, address, len(memory), core.DType.UINT8, 0, keep=memory).wait()
-    return bytes(memory)[:count[0]]
+    return bytes(memory)[: count[0]]
 
 
 def _load_script(path: str, source: str) -> None:
@@ -34,7 +34,7 @@ def _load_script(path: str, source: str) -> None:
     module.__file__ = path
     module.__spec__ = importlib.util.spec_from_loader("__farandole_main__", None)
     sys.modules["__farandole_main__"] = sys.modules["__main__"] = module
-    exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102: it is the caller's own
+    exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - it is the caller's own
 
 
 def _give_back(value: Any) -> None:
@@ -42,11 +42,13 @@ def _give_back(value: Any) -> None:
     try:
         text = base64.b64encode(pickle.dumps(value)).decode()
     except Exception as error:
-        raise TypeError(f"rank {core_rank}: the function's value, of {type(value).__name__}, cannot be "
-                        f"sent back: {error}") from error
+        raise TypeError(
+            f"rank {core_rank}: the function's value, of {type(value).__name__}, cannot be "
+            f"sent back: {error}"
+        ) from error
     sys.stdout.flush()
     for at in range(0, len(text), _PIECE):
-        print(mark + text[at:at + _PIECE])
+        print(mark + text[at : at + _PIECE])
     print(mark, flush=True)
 
 

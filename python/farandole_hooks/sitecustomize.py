@@ -1,4 +1,4 @@
-"""Runs when Python starts under `farandole run`, whose launcher puts this folder first into PYTHONPATH.
+"""Runs when Python starts under `farandole run`, which puts this folder first into PYTHONPATH.
 
 Farandole's packages become importable, behind everything the user has; torch.distributed gets the
 backend "farandole" when it is imported; and the sitecustomize that would have run without us runs.
@@ -46,8 +46,11 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
                 register()
             except Exception as error:
-                print("farandole: the backend of torch.distributed was not registered: %s: %s"
-                      % (type(error).__name__, error), file=sys.stderr)
+                print(
+                    "farandole: the backend of torch.distributed was not registered: %s: %s"
+                    % (type(error).__name__, error),
+                    file=sys.stderr,
+                )
 
         spec.loader.exec_module = exec_module
         return spec

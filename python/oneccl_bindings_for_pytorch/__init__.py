@@ -1,4 +1,4 @@
-"""Stands in for oneCCL's bindings where they are not installed: the backend "ccl" is Farandole's."""
+"""Stands in for oneCCL's bindings where they are not installed: "ccl" is Farandole's."""
 
 from farandole.c10d import register_ccl
 

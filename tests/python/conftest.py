@@ -41,21 +41,40 @@ class Finished:
 
 def command(np: int, script: str, *args: str, options: tuple = ()) -> List[str]:
     path = HERE / "ranks" / script
-    return [str(TREE / "bin" / "farandole"), "run", "-np", str(np), *options,
-            sys.executable, str(path), *map(str, args)]
+    return [
+        str(TREE / "bin" / "farandole"),
+        "run",
+        "-np",
+        str(np),
+        *options,
+        sys.executable,
+        str(path),
+        *map(str, args),
+    ]
 
 
-def run_command(words: List[str], env: Optional[Dict[str, str]] = None,
-                timeout: float = 120, cwd: Optional[Path] = None) -> Finished:
+def run_command(
+    words: List[str],
+    env: Optional[Dict[str, str]] = None,
+    timeout: float = 120,
+    cwd: Optional[Path] = None,
+) -> Finished:
     """Runs a command to its end, in a process group of its own that never outlives the test."""
     environment = dict(os.environ)
     environment.pop("PYTHONPATH", None)
     environment.pop("FARANDOLE_LIBRARY", None)
     environment.setdefault("OMP_NUM_THREADS", "1")
     environment.update(env or {})
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               stdin=subprocess.DEVNULL, env=environment, text=True,
-                               start_new_session=True, cwd=cwd)
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+        start_new_session=True,
+        cwd=cwd,
+    )
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -71,10 +90,16 @@ def run_command(words: List[str], env: Optional[Dict[str, str]] = None,
 
 @pytest.fixture
 def launch() -> Callable[..., Finished]:
-    """launch(np, script, *args, env=…, timeout=…, options=…): `farandole run` of a script of ranks/."""
+    """launch(np, script, *args, env=…, timeout=…, options=…): `farandole run` of ranks/script."""
 
-    def start(np: int, script: str, *args: str, env: Optional[Dict[str, str]] = None,
-              timeout: float = 120, options: tuple = ()) -> Finished:
+    def start(
+        np: int,
+        script: str,
+        *args: str,
+        env: Optional[Dict[str, str]] = None,
+        timeout: float = 120,
+        options: tuple = (),
+    ) -> Finished:
         return run_command(command(np, script, *args, options=options), env, timeout)
 
     return start

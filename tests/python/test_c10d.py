@@ -39,4 +39,5 @@ def test_a_rank_killed_in_backward_ends_the_job(launch):
 
 def test_an_exception_is_the_first_cause(launch):
     launch(2, "c10d_faults.py", "exception").expect_failure(
-        "ValueError: this is the cause", "first cause: rank 1")
+        "ValueError: this is the cause", "first cause: rank 1"
+    )

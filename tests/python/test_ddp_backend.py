@@ -1,4 +1,4 @@
-"""What `farandole run` does for scripts that know nothing of it: --ddp-backend, paths, start-up hook."""
+"""What `farandole run` does for scripts that know nothing of it: --ddp-backend, paths, hook."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_scripts_for_oneccl(launch):
 
 def test_no_other_word(launch):
     launch(1, "sees.py", options=("--ddp-backend", "glue")).expect_failure(
-        "--ddp-backend takes farandole")
+        "--ddp-backend takes farandole"
+    )
 
 
 def test_packages_are_found_and_the_users_own_come_first(launch, tmp_path):
@@ -37,15 +38,17 @@ def test_packages_are_found_and_the_users_own_come_first(launch, tmp_path):
     for name in ("horovod", "oneccl_bindings_for_pytorch"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("mark = 'the real one'\n")
-    done = launch(1, "sees.py", "horovod", "oneccl_bindings_for_pytorch",
-                  env={"PYTHONPATH": str(tmp_path)}).expect_success()
+    done = launch(
+        1, "sees.py", "horovod", "oneccl_bindings_for_pytorch", env={"PYTHONPATH": str(tmp_path)}
+    ).expect_success()
     assert done.output.count("the real one") == 2
 
 
 def test_the_users_sitecustomize_runs(launch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("mark = 'mine'\nprint('customised')\n")
-    done = launch(1, "sees.py", "sitecustomize", "farandole",
-                  env={"PYTHONPATH": str(tmp_path)}).expect_success()
+    done = launch(
+        1, "sees.py", "sitecustomize", "farandole", env={"PYTHONPATH": str(tmp_path)}
+    ).expect_success()
     assert "customised" in done.output and "mine" in done.output
     assert done.output.count("customised") == 1
     assert "farandole: no" not in done.output

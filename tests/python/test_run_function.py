@@ -47,8 +47,13 @@ def test_a_function_of_the_main_script():
     words = [sys.executable, str(HERE / "ranks" / "run_functions.py")]
     import os
 
-    done = run_command(words, env={"PYTHONPATH": str(ROOT / "python"),
-                                   "FARANDOLE_LIBRARY": os.environ["FARANDOLE_LIBRARY"]})
+    done = run_command(
+        words,
+        env={
+            "PYTHONPATH": str(ROOT / "python"),
+            "FARANDOLE_LIBRARY": os.environ["FARANDOLE_LIBRARY"],
+        },
+    )
     assert "values [(0, 25), (1, 25)]" in done.expect_success().output
 
 

@@ -36,13 +36,15 @@ def test_names_and_tags(wheels):
 
 def test_no_symbol_of_a_newer_glibc(wheels, tmp_path):
     with zipfile.ZipFile(wheels[0]) as archive:
-        binaries = [each for each in archive.namelist()
-                    if each.endswith("bin/farandole") or ".so" in each]
+        binaries = [
+            each for each in archive.namelist() if each.endswith("bin/farandole") or ".so" in each
+        ]
         archive.extractall(tmp_path, binaries)
     assert len(binaries) >= 2
     for each in binaries:
-        text = subprocess.run(["readelf", "-V", str(tmp_path / each)], capture_output=True,
-                              text=True, check=True).stdout
+        text = subprocess.run(
+            ["readelf", "-V", str(tmp_path / each)], capture_output=True, text=True, check=True
+        ).stdout
         for word in text.split():
             if word.startswith("GLIBC_2."):
                 assert int(word.split(".")[1]) <= 34, f"{each} needs {word}"
@@ -62,6 +64,10 @@ def test_install_offline_and_run(wheels, tmp_path):
         done = run_command(words + ["-np", "2", python, str(script)], cwd=tmp_path).expect_success()
         for rank in (0, 1):
             assert f"rank {rank} of 2" in done.output
-    words = [python, "-c", "import farandole, run_functions as f; print(farandole.run(f.square, (3,), np=2))"]
+    words = [
+        python,
+        "-c",
+        "import farandole, run_functions as f; print(farandole.run(f.square, (3,), np=2))",
+    ]
     done = run_command(words, env={"PYTHONPATH": str(HERE / "ranks")}, cwd=tmp_path)
     assert "[(0, 9), (1, 9)]" in done.expect_success().output

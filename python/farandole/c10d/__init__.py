@@ -1,7 +1,7 @@
 """The backend "farandole" of torch.distributed, in pure Python.
 
-    import farandole.c10d                       # not needed under `farandole run`
-    torch.distributed.init_process_group("farandole")
+import farandole.c10d                       # not needed under `farandole run`
+torch.distributed.init_process_group("farandole")
 """
 
 from __future__ import annotations

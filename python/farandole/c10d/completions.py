@@ -1,12 +1,12 @@
 """Where started operations end: one completion queue per process, and a thread that serves futures.
 
-Works that somebody waits for need no thread: the waiting thread itself drives them. Only a future must
-be completed by somebody else. The thread sleeps unless futures are outstanding, so that a plain
-sequence of blocking calls never wakes it.
+Works that somebody waits for need no thread: the waiting thread itself drives them. Only a future
+must be completed by somebody else. The thread sleeps unless futures are outstanding, so that a
+plain sequence of blocking calls never wakes it.
 
-Started works are kept here until they are done: the engine writes into their tensors. Older versions of
-PyTorch drop the Python half of a Work that C++ holds, and C++ then waits for ever; so the last works that
-nobody has waited for yet are kept, too.
+Started works are kept here until they are done: the engine writes into their tensors. Older
+versions of PyTorch drop the Python half of a Work that C++ holds, and C++ then waits for ever; so the last
+works that nobody has waited for yet are kept, too.
 """
 
 from __future__ import annotations
@@ -99,12 +99,13 @@ class Completions:
         with self._changed:
             self._futures += 1
             if self._leader == threading.get_ident():
-                # From a callback of another future, which may wait for this one: somebody else serves.
+                # From a callback of another future, which may wait for this one: another serves.
                 self._leader = 0
             if self._leader == 0 and self._idle == 0 and len(self._threads) < _MOST_THREADS:
                 if not self._ending:
                     thread = threading.Thread(
-                        target=self._serve, name="farandole-futures", daemon=True)
+                        target=self._serve, name="farandole-futures", daemon=True
+                    )
                     self._threads.append(thread)
                     thread.start()
             self._changed.notify()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Tuple
+from typing import Any, Dict, Tuple
 
 import torch
 
@@ -12,8 +12,19 @@ from .. import errors
 DTYPES: Dict[torch.dtype, int] = {
     getattr(torch, name): number
     for name, number in {
-        "uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6,
-        "bfloat16": 7, "float32": 8, "float64": 9, "bool": 10, "complex64": 11, "complex128": 12,
+        "uint8": 0,
+        "int8": 1,
+        "uint16": 2,
+        "int16": 3,
+        "int32": 4,
+        "int64": 5,
+        "float16": 6,
+        "bfloat16": 7,
+        "float32": 8,
+        "float64": 9,
+        "bool": 10,
+        "complex64": 11,
+        "complex128": 12,
     }.items()
     if hasattr(torch, name)
 }
@@ -21,7 +32,14 @@ _BYTES = DTYPES[torch.uint8]
 
 # By RedOpType's name, which is the same in all versions; its numbers are not.
 _REDUCTIONS = {
-    "SUM": 0, "AVG": 1, "MIN": 2, "MAX": 3, "PRODUCT": 4, "BAND": 5, "BOR": 6, "BXOR": 7,
+    "SUM": 0,
+    "AVG": 1,
+    "MIN": 2,
+    "MAX": 3,
+    "PRODUCT": 4,
+    "BAND": 5,
+    "BOR": 6,
+    "BXOR": 7,
 }
 _by_operator: Dict[int, int] = {}
 
@@ -51,8 +69,15 @@ def reducible(tensor: torch.Tensor, what: str) -> int:
 
 
 def movable(tensor: torch.Tensor) -> Tuple[int, int]:
-    """(type, elements): data that is only moved may be of any type, and travels as bytes if need be."""
+    """(type, elements): data that is only moved may be of any type; at worst it is bytes."""
     number = DTYPES.get(tensor.dtype)
     if number is None:
         return _BYTES, tensor.numel() * tensor.element_size()
     return number, tensor.numel()
+
+
+def reduce_op(opts: Any) -> int:
+    """The number of the reduction that options of c10d ask for; a sum without any."""
+    if opts is None:
+        return 0
+    return reduction(getattr(opts, "reduceOp", opts))

@@ -37,11 +37,13 @@ def monitored_barrier(group: "ProcessGroup", seconds: float, wait_all_ranks: boo
         if not _wait(group.recv([answer], 0, _GO), seconds + 1):
             raise errors.Timeout(
                 f"monitored_barrier: rank {group._ranks[0]} has not answered rank "
-                f"{group._ranks[group.rank()]} within {seconds:g} s")
+                f"{group._ranks[group.rank()]} within {seconds:g} s"
+            )
         if answer.item() != 1:
             raise errors.Timeout(
                 f"monitored_barrier: not all ranks came within {seconds:g} s; rank "
-                f"{group._ranks[0]} names them")
+                f"{group._ranks[0]} names them"
+            )
         return
     others = range(1, group.size())
     works = {rank: group.recv([torch.zeros(1)], rank, _HERE) for rank in others}
@@ -58,4 +60,5 @@ def monitored_barrier(group: "ProcessGroup", seconds: float, wait_all_ranks: boo
     if missing:
         names = ", ".join(str(group._ranks[rank]) for rank in missing)
         raise errors.Timeout(
-            f"monitored_barrier: rank(s) {names} did not come within {seconds:g} s", missing[0])
+            f"monitored_barrier: rank(s) {names} did not come within {seconds:g} s", missing[0]
+        )

@@ -32,12 +32,14 @@ def create(options: Any, _backend_options: Any = None) -> Any:
     expected = len(ranks) if options.global_ranks_in_group else core.size()
     if options.group_size != expected or max(ranks) >= core.size():
         raise errors.InvalidArgument(
-            f"torch.distributed was told of {options.group_size} ranks, this job has {core.size()}: "
-            "start it with: farandole run -np N …")
+            f"torch.distributed was told of {options.group_size} ranks, this job has "
+            f"{core.size()}: start it with: farandole run -np N …"
+        )
     if ranks[options.group_rank] != core.rank():
         raise errors.InvalidArgument(
-            f"torch.distributed was told that this is rank {ranks[options.group_rank]}, in the job it "
-            f"is rank {core.rank()}: leave rank= out")
+            f"torch.distributed was told that this is rank {ranks[options.group_rank]}, in the "
+            f"job it is rank {core.rank()}: leave rank= out"
+        )
     return ProcessGroup(options.group_rank, options.group_size, ranks, options.timeout)
 
 
@@ -55,7 +57,8 @@ def _rendezvous(url: str, **_: Any) -> Iterator[Tuple[Any, int, int]]:
         if given not in (-1, found):
             raise errors.InvalidArgument(
                 f"init_process_group was told {key}={given}, in this job it is {found}: "
-                "start as many ranks as the script expects, or leave it out")
+                "start as many ranks as the script expects, or leave it out"
+            )
     # Keys of an earlier init_process_group must not be seen by the next one.
     prefix = f"init{core.generation()}.{next(_meetings)}"
     yield dist.PrefixStore(prefix, store()), core.rank(), core.size()
@@ -73,8 +76,8 @@ def backend_for(backend: Optional[str], replace: bool) -> Optional[str]:
 
 @contextlib.contextmanager
 def _exceptions_shown_first() -> Iterator[None]:
-    """Newer versions of PyTorch hold back what sys.excepthook prints until it returns; ours, which ends
-    the rank, does not return. So PyTorch's goes inside of ours."""
+    """Newer versions of PyTorch hold back what sys.excepthook prints until it returns; ours, which
+    ends the rank, does not return. So PyTorch's goes inside of ours."""
     from .. import leaving
 
     if sys.excepthook is not leaving._on_exception:
@@ -90,8 +93,9 @@ def _exceptions_shown_first() -> Iterator[None]:
 
 def _wrap_init(original: Callable[..., Any], replace: bool) -> Callable[..., Any]:
     @functools.wraps(original)
-    def init_process_group(backend: Any = None, init_method: Any = None, *args: Any,
-                           **kwargs: Any) -> Any:
+    def init_process_group(
+        backend: Any = None, init_method: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
         chosen = backend_for(backend, replace)
         if chosen is not None and chosen.lower() in _ours:
             from .. import core
@@ -107,8 +111,9 @@ def _wrap_init(original: Callable[..., Any], replace: bool) -> Callable[..., Any
 
 def _wrap_new_group(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any,
-                  **kwargs: Any) -> Any:
+    def new_group(
+        ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
         if timeout is not None:
             kwargs["timeout"] = timeout
         if backend is not None:
@@ -120,7 +125,9 @@ def _wrap_new_group(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wrap_monitored_barrier(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
+    def monitored_barrier(
+        group: Any = None, timeout: Any = None, wait_all_ranks: bool = False
+    ) -> Any:
         from .process_group import ProcessGroup
 
         ours = group

@@ -25,8 +25,8 @@ def allreduce_sparse(group: "ProcessGroup", tensor: torch.Tensor, opts: Any) -> 
     """In place. Only sums make sense; done when this returns."""
     if tensor.layout != torch.sparse_coo:
         raise errors.InvalidArgument(
-            f"all_reduce: tensors of layout {tensor.layout} cannot be reduced; to_dense() makes one "
-            "that can")
+            f"all_reduce: tensors of layout {tensor.layout} cannot be reduced: see to_dense()"
+        )
     if opts is not None and reduction(getattr(opts, "reduceOp", opts)) != 0:
         raise errors.InvalidArgument("all_reduce of sparse tensors: only ReduceOp.SUM is possible")
     mine = tensor.detach().coalesce()
@@ -37,7 +37,8 @@ def allreduce_sparse(group: "ProcessGroup", tensor: torch.Tensor, opts: Any) -> 
     indices = _gather(group, mine.indices().t(), counts)
     values = _gather(group, mine.values(), counts)
     total = torch.sparse_coo_tensor(
-        torch.cat(indices).t(), torch.cat(values), tensor.shape).coalesce()
+        torch.cat(indices).t(), torch.cat(values), tensor.shape
+    ).coalesce()
     with torch.no_grad():
         tensor.copy_(total)
     return Done(group._home, "all_reduce", [tensor])

@@ -14,7 +14,7 @@ from torch._C import _distributed_c10d as _c10d
 from .. import _abi, errors
 from .completions import Completions
 
-# A waiting thread looks around this often: for its deadline and for signals that another thread got.
+# A waiting thread looks around this often: for its deadline, and for signals of other threads.
 _LOOK_MS = 500
 
 
@@ -56,13 +56,15 @@ def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
             continue
         if code == _abi.TIMEOUT:
             raise errors.Timeout(
-                f"{name} was not done within {limit:g} s: some rank of the group has not called it, "
-                "or is much slower (timeout= of init_process_group and new_group sets the limit)")
+                f"{name} was not done within {limit:g} s: some rank of the group has not called "
+                "it, or is much slower (timeout= of init_process_group and new_group is the limit)"
+            )
         return code
 
 
-def run(home: Completions, name: str, request: Any, limit: float, finish: Optional[Finish],
-        keep: Any) -> None:
+def run(
+    home: Completions, name: str, request: Any, limit: float, finish: Optional[Finish], keep: Any
+) -> None:
     """Starts one operation and waits for it, with nothing in between."""
     handles = (ctypes.c_uint64 * 1)()
     code = home.submit(ctypes.byref(request), 1, handles)
@@ -113,8 +115,15 @@ class Work(_c10d.Work):
     _source = -1
     _handles: List[int] = []
 
-    def __init__(self, home: Completions, name: str, result: Sequence[Any], limit: float,
-                 finish: Optional[Finish] = None, keep: Any = None) -> None:
+    def __init__(
+        self,
+        home: Completions,
+        name: str,
+        result: Sequence[Any],
+        limit: float,
+        finish: Optional[Finish] = None,
+        keep: Any = None,
+    ) -> None:
         super().__init__()
         self._home = home
         self._name = name
@@ -161,7 +170,7 @@ class Work(_c10d.Work):
                     self._error = self._failure()
                 elif self._finish is not None:
                     self._finish(lambda i: Result(self._home.library, self._handles[i]))
-            except BaseException as error:  # noqa: BLE001: it belongs to those who wait
+            except BaseException as error:  # noqa: BLE001 - it belongs to those who wait
                 self._error = error
             self._settled = True
             self._finish = self._keep = None
@@ -239,7 +248,7 @@ class Work(_c10d.Work):
         if not self._settled:
             try:
                 self.wait()  # at once
-            except Exception:  # noqa: BLE001: exception() has it
+            except Exception:  # noqa: BLE001 - exception() has it
                 pass
         return True
 

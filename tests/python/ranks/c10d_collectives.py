@@ -1,4 +1,4 @@
-"""Every collective of torch.distributed with the backend "farandole"; run on any number of ranks."""
+"""Every collective of torch.distributed with the backend "farandole", on any number of ranks."""
 
 from __future__ import annotations
 
@@ -35,21 +35,37 @@ def identity():
 @case
 def all_reduce_types_and_ops():
     total = SIZE * (SIZE + 1) // 2
-    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
-                  torch.bfloat16, torch.float32, torch.float64, torch.complex64):
+    for dtype in (
+        torch.uint8,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.complex64,
+    ):
         tensor = torch.full((3, 2), RANK + 1, dtype=dtype)
         dist.all_reduce(tensor)
         equal(tensor, torch.full((3, 2), total, dtype=dtype))
-    for op, expected in ((dist.ReduceOp.MIN, 1), (dist.ReduceOp.MAX, SIZE),
-                         (dist.ReduceOp.AVG, (SIZE + 1) / 2)):
+    for op, expected in (
+        (dist.ReduceOp.MIN, 1),
+        (dist.ReduceOp.MAX, SIZE),
+        (dist.ReduceOp.AVG, (SIZE + 1) / 2),
+    ):
         tensor = torch.tensor(float(RANK + 1))
         dist.all_reduce(tensor, op)
         equal(tensor, expected)
     product = torch.tensor([2])
     dist.all_reduce(product, dist.ReduceOp.PRODUCT)
-    equal(product, [2 ** SIZE])
-    for op, expected in ((dist.ReduceOp.BAND, 0), (dist.ReduceOp.BOR, 2 ** SIZE - 1),
-                         (dist.ReduceOp.BXOR, 2 ** SIZE - 1)):
+    equal(product, [2**SIZE])
+    for op, expected in (
+        (dist.ReduceOp.BAND, 0),
+        (dist.ReduceOp.BOR, 2**SIZE - 1),
+        (dist.ReduceOp.BXOR, 2**SIZE - 1),
+    ):
         bits = torch.tensor([1 << RANK])
         dist.all_reduce(bits, op)
         equal(bits, [expected if op != dist.ReduceOp.BAND or SIZE > 1 else 1])
@@ -89,8 +105,11 @@ def asynchronous():
 @case
 def futures():
     tensor = torch.full((8,), float(RANK))
-    doubled = dist.all_reduce(tensor, async_op=True).get_future().then(
-        lambda future: future.value()[0] * 2)
+    doubled = (
+        dist.all_reduce(tensor, async_op=True)
+        .get_future()
+        .then(lambda future: future.value()[0] * 2)
+    )
     equal(doubled.wait(), torch.full((8,), 2.0 * sum(range(SIZE))))
     works = [dist.all_reduce(torch.ones(4), async_op=True) for _ in range(20)]
     for each in torch.futures.collect_all([work.get_future() for work in works]).wait():
@@ -107,7 +126,7 @@ def sparse():
     dist.all_reduce(tensor)
     expected = torch.zeros(SIZE + 2, 3)
     expected[0] = SIZE
-    expected[1:SIZE + 1] = 1
+    expected[1 : SIZE + 1] = 1
     equal(tensor.to_dense(), expected)
 
 
@@ -118,7 +137,9 @@ def coalesced():
     for i, each in enumerate(tensors):
         equal(each, torch.full((i + 1,), float(sum(range(SIZE)))))
     outputs = [[torch.zeros(2), torch.zeros(3)] for _ in range(SIZE)]
-    dist.all_gather_coalesced(outputs, [torch.full((2,), float(RANK)), torch.full((3,), float(RANK))])
+    dist.all_gather_coalesced(
+        outputs, [torch.full((2,), float(RANK)), torch.full((3,), float(RANK))]
+    )
     for i, (two, three) in enumerate(outputs):
         equal(two, [float(i)] * 2)
         equal(three, [float(i)] * 3)
@@ -221,8 +242,9 @@ def all_to_all():
     equal(output, [[2.0 * RANK + 100 * i, 2.0 * RANK + 1 + 100 * i] for i in range(SIZE)])
     rows = sum(range(1, SIZE + 1))
     output = torch.zeros(SIZE * (RANK + 1), 2)
-    dist.all_to_all_single(output, torch.full((rows, 2), float(RANK)),
-                           [RANK + 1] * SIZE, list(range(1, SIZE + 1)))
+    dist.all_to_all_single(
+        output, torch.full((rows, 2), float(RANK)), [RANK + 1] * SIZE, list(range(1, SIZE + 1))
+    )
     equal(output, [[float(i)] * 2 for i in range(SIZE) for _ in range(RANK + 1)])
 
 
@@ -246,8 +268,10 @@ def point_to_point():
         assert sources == set(range(1, SIZE))
     else:
         dist.send(torch.full((2,), float(RANK)), 0, tag=5)
-    operations = [dist.P2POp(dist.isend, torch.full((3,), float(RANK)), after),
-                  dist.P2POp(dist.irecv, received[:3], before)]
+    operations = [
+        dist.P2POp(dist.isend, torch.full((3,), float(RANK)), after),
+        dist.P2POp(dist.irecv, received[:3], before),
+    ]
     for work in dist.batch_isend_irecv(operations):
         work.wait()
     equal(received[:3], [float(before)] * 3)

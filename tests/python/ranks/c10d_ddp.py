@@ -26,7 +26,9 @@ def case(function):
 
 def model():
     torch.manual_seed(3)
-    return nn.Sequential(nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 2))
+    return nn.Sequential(
+        nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 2)
+    )
 
 
 def batch(step, rank):
@@ -95,8 +97,11 @@ def own_hook():
 
     def hook(group, bucket):
         tensor = bucket.buffer().div_(SIZE)
-        return dist.all_reduce(tensor, group=group, async_op=True).get_future().then(
-            lambda future: future.value()[0])
+        return (
+            dist.all_reduce(tensor, group=group, async_op=True)
+            .get_future()
+            .then(lambda future: future.value()[0])
+        )
 
     ddp.register_comm_hook(None, hook)
     close(train(ddp))

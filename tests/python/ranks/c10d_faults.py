@@ -24,22 +24,36 @@ def raises(kind, text, call):
 
 
 def wrong_size():
-    raises(RuntimeError, "world_size=5, in this job it is 2",
-           lambda: dist.init_process_group("farandole", world_size=5, rank=RANK))
+    raises(
+        RuntimeError,
+        "world_size=5, in this job it is 2",
+        lambda: dist.init_process_group("farandole", world_size=5, rank=RANK),
+    )
 
 
 def mismatch():
     # Every error leaves the job able to go on.
     raises(RuntimeError, "shape: rank", lambda: dist.all_reduce(torch.zeros(3 + RANK)))
-    raises(RuntimeError, "dtype: rank",
-           lambda: dist.all_reduce(torch.zeros(3, dtype=(torch.int32, torch.int64)[RANK])))
+    raises(
+        RuntimeError,
+        "dtype: rank",
+        lambda: dist.all_reduce(torch.zeros(3, dtype=(torch.int32, torch.int64)[RANK])),
+    )
     op = (dist.ReduceOp.SUM, dist.ReduceOp.MAX)[RANK]
     raises(RuntimeError, "op: rank", lambda: dist.all_reduce(torch.zeros(3), op))
     raises(RuntimeError, "root: rank", lambda: dist.broadcast(torch.zeros(3), RANK))
-    raises(RuntimeError, "shape: rank", lambda: dist.all_gather(
-        [torch.zeros(2 + RANK)] * 2, torch.zeros(2 + RANK)))
-    raises(RuntimeError, "splits must fit", lambda: dist.all_to_all_single(
-        torch.zeros(4), torch.zeros(4), [2, 2], [1 + 2 * RANK, 3 - 2 * RANK]))
+    raises(
+        RuntimeError,
+        "shape: rank",
+        lambda: dist.all_gather([torch.zeros(2 + RANK)] * 2, torch.zeros(2 + RANK)),
+    )
+    raises(
+        RuntimeError,
+        "splits must fit",
+        lambda: dist.all_to_all_single(
+            torch.zeros(4), torch.zeros(4), [2, 2], [1 + 2 * RANK, 3 - 2 * RANK]
+        ),
+    )
     future = dist.all_reduce(torch.zeros(3 + RANK), async_op=True).get_future()
     raises(RuntimeError, "shape: rank", future.wait)
     tensor = torch.ones(2)
@@ -48,15 +62,27 @@ def mismatch():
 
 
 def wrong_calls():
-    raises(RuntimeError, "one tensor per rank",
-           lambda: dist.distributed_c10d._get_default_group().allreduce([torch.ones(1)] * 2))
-    raises(ValueError, "list of 1 tensors for a group of 2",
-           lambda: dist.all_gather([torch.zeros(2)], torch.zeros(2)))
+    raises(
+        RuntimeError,
+        "one tensor per rank",
+        lambda: dist.distributed_c10d._get_default_group().allreduce([torch.ones(1)] * 2),
+    )
+    raises(
+        ValueError,
+        "list of 1 tensors for a group of 2",
+        lambda: dist.all_gather([torch.zeros(2)], torch.zeros(2)),
+    )
     raises(RuntimeError, "layout", lambda: dist.broadcast(torch.zeros(2, 2).to_sparse(), 0))
-    raises(ValueError, "not defined for float32",
-           lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BXOR))
-    raises(ValueError, "cannot be divided equally",
-           lambda: dist.all_to_all_single(torch.zeros(3), torch.zeros(3)))
+    raises(
+        ValueError,
+        "not defined for float32",
+        lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BXOR),
+    )
+    raises(
+        ValueError,
+        "cannot be divided equally",
+        lambda: dist.all_to_all_single(torch.zeros(3), torch.zeros(3)),
+    )
     group = dist.new_group()
     dist.destroy_process_group(group)
     raises(RuntimeError, "has been destroyed", lambda: group.allreduce([torch.ones(1)]))
@@ -76,13 +102,18 @@ def timeout():
         raises(TimeoutError, "was not done within 0.5 s", lambda: dist.barrier(group=group))
     dist.barrier()
     if RANK == 0:
-        raises(RuntimeError, "rank(s) 1 did not come",
-               lambda: dist.monitored_barrier(timeout=timedelta(seconds=0.5)))
+        raises(
+            RuntimeError,
+            "rank(s) 1 did not come",
+            lambda: dist.monitored_barrier(timeout=timedelta(seconds=0.5)),
+        )
     dist.barrier()
 
 
 def killed():
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's; the library's word is to be heard
+    signal.signal(
+        signal.SIGTERM, signal.SIG_IGN
+    )  # the launcher's; the library's word is to be heard
     dist.barrier()
     if RANK == 1:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What PyTorch 2 builds on collectives: functional collectives, meshes, DTensor, fully_shard, checkpoints."""
+"""What PyTorch 2 builds on collectives: functional ones, meshes, DTensor, fully_shard, …"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ddp_backend.py EXPECTED BACKEND...: an ordinary torch.distributed script; knows nothing of Farandole."""
+"""ddp_backend.py EXPECTED BACKEND...: a script that knows nothing of Farandole."""
 
 from __future__ import annotations
 
