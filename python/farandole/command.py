@@ -1,4 +1,4 @@
-"""The commands of an installed wheel (`farandole`, `horovodrun`, …): those of the tree inside it."""
+"""The commands of an installed wheel (`farandole`, `horovodrun`, …): those of its tree."""
 
 from __future__ import annotations
 

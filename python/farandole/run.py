@@ -154,7 +154,7 @@ def _pack(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
         except Exception as error:  # noqa: BLE001 - pickle raises anything
             raise errors.InvalidArgument(
                 f"{_name(fn)} or its arguments cannot be sent to the ranks ({error}): define it "
-                "with def at the top of a module, or install cloudpickle for lambdas and local functions"
+                "with def at the top of a module, or install cloudpickle for lambdas and such"
             ) from None
     return pickle.dumps(
         {"path": [each or os.getcwd() for each in sys.path], "script": script, "call": call}

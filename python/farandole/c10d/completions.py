@@ -5,8 +5,8 @@ must be completed by somebody else. The thread sleeps unless futures are outstan
 plain sequence of blocking calls never wakes it.
 
 Started works are kept here until they are done: the engine writes into their tensors. Older
-versions of PyTorch drop the Python half of a Work that C++ holds, and C++ then waits for ever; so the last
-works that nobody has waited for yet are kept, too.
+versions of PyTorch drop the Python half of a Work that C++ holds, and C++ then waits for ever; so
+the last works that nobody has waited for yet are kept, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The store's other half: the keys, kept by the first rank, and the thread that answers the others.
 
 A request and its answer are each a fixed header and a body, sent within a process set of the
-store's own, so they are authenticated like everything else in the job. No request makes the server wait:
-whoever waits for a key asks again.
+store's own, so they are authenticated like everything else in the job. No request makes the
+server wait: whoever waits for a key asks again.
 """
 
 from __future__ import annotations
