@@ -75,7 +75,7 @@ def broadcast_object(
 def allgather_object(
     value: Any, name: Optional[str] = None, process_set: AnySet = 0
 ) -> List[Any]:
-    """Every member's object, in the order of ranks."""
+    """Every member's object, in the order of ranks, without those that have joined."""
     data = _dumps(value)
     buffer = ctypes.create_string_buffer(data, max(1, len(data)))
     handle = core.allgather(
@@ -91,6 +91,8 @@ def allgather_object(
     objects = []
     start = 0
     for length in lengths:
+        if length == 0:
+            continue
         objects.append(pickle.loads(gathered[start : start + length]))
         start += length
     return objects

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
+from conftest import HERE, ROOT, TREE, run_command
 
 pytest.importorskip("torch")
 
@@ -19,6 +23,18 @@ def test_script(launch, np, options):
     done = launch(np, "horovod_script.py", *options).expect_success()
     assert done.output.count("script passed") == np
     assert "accuracy" in done.output
+
+
+def test_function_on_several_ranks():
+    pytest.importorskip("farandole.run")
+    env = {
+        "PYTHONPATH": str(ROOT / "python"),
+        "FARANDOLE_LIBRARY": str(TREE / "lib" / "libfarandole.so"),
+        "PATH": f"{TREE / 'bin'}:{os.environ['PATH']}",
+    }
+    done = run_command([sys.executable, str(HERE / "ranks" / "horovod_run.py")], env)
+    done.expect_success()
+    assert "[26, 26, 26]" in done.output
 
 
 def test_asynchronous_loader():

@@ -449,6 +449,21 @@ def case_unequal_batches_with_join():
     check_agreement(model)
 
 
+def case_rank_without_any_batch():
+    model, expected = model_of(), model_of()
+    optimizer = hvd.DistributedOptimizer(sgd(model.parameters()), model.named_parameters())
+    reference = sgd(expected.parameters())
+    if RANK > 0:
+        for batch in batches(2):
+            for one, other in ((model, optimizer), (expected, reference)):
+                other.zero_grad()
+                loss_of(one, batch).backward()
+                other.step()
+        # Averages are over those that still have data.
+        check_equal(model, expected)
+    hvd.join()
+
+
 def case_two_optimizers():
     one, two = model_of(1), model_of(2)
     first = hvd.DistributedOptimizer(sgd(one.parameters()))
