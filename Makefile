@@ -13,7 +13,7 @@ BIN := build/bin
 # Each sanitizer is a build directory of its own (CMakePresets.json).
 SANITIZED_LABELS := unit|conformance|multiproc
 
-.PHONY: help deps deps-test build demo test check install bench soak asan tsan arm64 fuzz format clean
+.PHONY: help deps deps-test deps-python build demo test check install wheel bench soak asan tsan arm64 fuzz format clean
 
 help: ## this list
 	@echo "make demo                install what is missing, build, train Fashion-MNIST on $(RANKS) ranks"
@@ -21,6 +21,7 @@ help: ## this list
 	@echo "make build               build/bin/farandole; then: source build/env"
 	@echo "make check               build and run the quick tests only"
 	@echo "make install PREFIX=DIR  install command, library, headers (default $(PREFIX))"
+	@echo "make wheel               build/wheels: the packages farandole and farandole-horovod for pip"
 	@echo "make bench               this machine's figures, beside those of the peers that are installed"
 	@echo "make soak ROUNDS=N       conformance and multi-process tests again and again (default $(ROUNDS))"
 	@echo "make asan, make tsan     the tests under the sanitizers"
@@ -35,6 +36,10 @@ deps:
 deps-test:
 	@tools/deps build test
 
+deps-python:
+	@tools/deps python
+	@tools/venv torch-2.15
+
 build: deps
 	@cmake --preset release $(if $(VERBOSE),,--log-level=WARNING)
 	@cmake --build build -j $(JOBS)
@@ -43,7 +48,7 @@ build: deps
 demo: build
 	$(BIN)/farandole run -np $(RANKS) $(BIN)/examples/fashion_mnist
 
-test: deps-test build
+test: deps-test deps-python build
 	@ctest --test-dir build -j $(JOBS) --output-on-failure
 
 check: deps-test build
@@ -51,6 +56,9 @@ check: deps-test build
 
 install: build
 	@cmake --install build --prefix "$(PREFIX)"
+
+wheel: build
+	@tools/wheel build
 
 bench: build
 	$(BIN)/farandole bench peers

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "launch/python_path.h"
+
 namespace farandole {
 namespace {
 
@@ -139,6 +141,7 @@ std::vector<std::string> rankEnvironment(const JobPlan& plan, const RankPlan& ra
     if (startsWithAny(name, kForeign) && !startsWithAny(name, kKept)) continue;
     environment.emplace_back(entry);
   }
+  addPythonPath(environment);
   return environment;
 }
 

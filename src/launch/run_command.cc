@@ -97,6 +97,9 @@ void RunCommand::addHostOptions() {
       ->type_name("NAME[=VALUE]")
       ->take_all()
       ->expected(1);
+  option("--ddp-backend", options_.ddpBackend,
+         "farandole: torch.distributed scripts that ask for gloo, mpi, nccl or ccl get Farandole",
+         "script|farandole");
   option("--wdir", options_.folder, "Working directory of the ranks, on all hosts", "FOLDER");
 }
 

@@ -35,6 +35,7 @@ struct RunOptions {
   std::vector<std::string> environment;  // NAME=value
   std::vector<std::string> exported;     // NAME or NAME=value
   std::string folder;
+  std::string ddpBackend;
   // what is shown
   std::string shownRanks;
   bool noPrefix = false;

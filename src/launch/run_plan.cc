@@ -189,6 +189,13 @@ Status addSettings(const RunOptions& options, JobPlan& plan) {
     if (!seconds.ok()) return seconds.status();
     plan.settings.emplace_back(variable, value);
   }
+  if (options.ddpBackend == "farandole") {
+    plan.settings.emplace_back("FARANDOLE_DDP_BACKEND", options.ddpBackend);
+  } else if (!options.ddpBackend.empty() && options.ddpBackend != "script") {
+    return Status::invalid(
+        "--ddp-backend takes farandole, or script (what the script asks for), not '" +
+        options.ddpBackend + "'");
+  }
   if (!options.timeline.empty()) plan.settings.emplace_back("FARANDOLE_TIMELINE", options.timeline);
   return addConnectionSettings(options, plan);
 }

@@ -99,9 +99,10 @@ void addFolder(const fs::path& root, const std::string& name, std::string_view p
     const std::string file = entry.path().filename();
     if (!file.starts_with(prefix) || file.ends_with(".debug")) continue;
     const std::string inTree = name + "/" + file;
-    if (entry.is_symlink()) {
+    // A build tree links to folders of the sources; what they hold is part of the tree.
+    if (entry.is_symlink() && !entry.is_directory(ignored)) {
       files.push_back({inTree, entry.path(), fs::read_symlink(entry.path(), ignored)});
-    } else if (entry.is_regular_file()) {
+    } else if (entry.is_regular_file() && !file.ends_with(".pyc")) {
       files.push_back({inTree, entry.path(), {}});
     } else if (entry.is_directory() && prefix.empty() && file != "__pycache__") {
       addFolder(root, inTree, "", files);

@@ -1,0 +1,262 @@
+"""What a process group is, and how its operations are started."""
+
+from __future__ import annotations
+
+import ctypes
+from datetime import timedelta
+from typing import Any, Dict, List, Optional, Sequence
+
+import torch
+from torch._C import _distributed_c10d as _c10d
+from torch.distributed import distributed_c10d
+
+from .. import _abi, core, errors
+from . import memory
+from .completions import completions
+from .work import Done, Finish, Work, run
+
+_REQUEST_BYTES = ctypes.sizeof(_abi.Request)
+_shapes: Dict[Sequence[int], Any] = {}
+
+
+def _shape_array(shape: Sequence[int]) -> Any:
+    """The library copies it; the same few shapes come again and again."""
+    found = _shapes.get(shape)
+    if found is None:
+        if len(_shapes) > 4096:
+            _shapes.clear()
+        found = _shapes[shape] = (ctypes.c_int64 * len(shape))(*shape)
+    return found
+
+
+class Group(_c10d.ProcessGroup):
+    """Ranks that work together, over a process set of their own."""
+
+    def __init__(self, rank: int, size: int, ranks: Sequence[int], timeout: timedelta) -> None:
+        super().__init__(rank, size)
+        self._ranks = list(ranks)
+        self._me = rank
+        self._group_name = self._group_text = ""
+        self._made = False
+        self._members = size
+        self._limit = timeout.total_seconds()
+        self._home = completions()
+        self._done = Done(self._home, "done", [])
+        library = _abi.library()
+        number = ctypes.c_int32()
+        array = (ctypes.c_int32 * size)(*self._ranks)
+        _abi.check(library.add_set(array, size, ctypes.byref(number)))
+        self._set = number.value
+        self._generation = core.generation()
+
+    def rank(self) -> int:
+        return self._me
+
+    def size(self) -> int:
+        return self._members
+
+    def name(self) -> str:
+        return "farandole"
+
+    # C++ asks for these by the names of its own methods.
+    getBackendName = _get_backend_name = name
+    getRank = rank
+    getSize = size
+
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._group_text = text
+
+    def getGroupDesc(self) -> str:
+        return self._group_text
+
+    @property
+    def _device_types(self) -> List[torch.device]:
+        """Nothing while the group is being made: PyTorch's flight recorder must not attach itself,
+        because it knows only groups whose backends are C++."""
+        if not self._made:
+            world = getattr(distributed_c10d, "_world", None)
+            self._made = world is None or self in world.pg_map
+        return [torch.device("cpu")] if self._made else []
+
+    # Newer versions ask what a backend can do beyond collectives.
+    supports_coalescing = supports_splitting = supports_shrinking = False
+    supports_reconfigure = supports_window = supports_abort_hooks = False
+    _supports_time_estimate = False
+
+    def get_backend(self, device: Any = None) -> "Group":
+        return self
+
+    _get_backend = get_backend
+
+    def _set_sequence_number_for_group(self) -> None:
+        pass
+
+    def _get_sequence_number_for_group(self) -> int:
+        return 0
+
+    def _start_coalescing(self, device: Any = None) -> None:
+        """Operations are fused by the conductor anyway."""
+
+    def _end_coalescing(self, *_: Any) -> Work:
+        return Done(self._home, "coalescing", [])
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self._limit = timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
+
+    def shutdown(self) -> None:
+        """The set is forgotten; operations still in flight keep it until the end of the job."""
+        if self._set and core.is_initialised() and core.generation() == self._generation:
+            _abi.library().remove_set(self._set)
+        self._set = 0
+
+    abort = shutdown
+
+    def _request(
+        self,
+        queue: Optional[int],
+        tag: int,
+        operation: int,
+        dtype: int,
+        shape: Sequence[int],
+        input: int,
+        output: int,
+        reduce: int = 0,
+        root: int = 0,
+        flags: int = 0,
+        p2p: int = 0,
+        splits: Optional[Sequence[int]] = None,
+        group: int = 0,
+    ) -> Any:
+        parts = None if splits is None else _shape_array(tuple(splits))
+        return _abi.Request(
+            _REQUEST_BYTES,
+            operation,
+            dtype,
+            reduce,
+            root,
+            self._set,
+            flags,
+            p2p,
+            None,
+            input,
+            output,
+            _shape_array(shape),
+            len(shape),
+            0 if splits is None else len(splits),
+            parts,
+            1.0,
+            1.0,
+            group,
+            None,
+            None,
+            None,
+            None,
+            queue,
+            tag,
+        )
+
+    def _start(
+        self,
+        name: str,
+        operation: int,
+        dtype: int,
+        shape: Sequence[int],
+        input: int,
+        output: int,
+        result: Sequence[Any],
+        opts: Any = None,
+        finish: Optional[Finish] = None,
+        keep: Any = None,
+        reduce: int = 0,
+        root: int = 0,
+        p2p: int = 0,
+        splits: Optional[Sequence[int]] = None,
+    ) -> Work:
+        if self._set == 0:
+            raise errors.NotInitialised(f"{name}: this process group has been destroyed")
+        home = self._home
+        if opts is not None and not getattr(opts, "asyncOp", True):
+            # The caller waits at once: nothing has to be kept for anybody else.
+            request = self._request(
+                None,
+                0,
+                operation,
+                dtype,
+                shape,
+                input,
+                output,
+                reduce,
+                root,
+                _abi.FLAG_WILL_WAIT,
+                p2p,
+                splits,
+            )
+            run(home, name, request, self._limit_of(opts), finish, (result, keep))
+            return self._done
+        work = Work(home, name, result, self._limit_of(opts), finish, keep)
+        work._tag = tag = next(home.tags)
+        request = self._request(
+            home.queue, tag, operation, dtype, shape, input, output, reduce, root, 0, p2p, splits
+        )
+        work._start(ctypes.byref(request), 1)
+        home.started_one()
+        return work
+
+    def _start_all(
+        self,
+        name: str,
+        requests: List[Any],
+        result: Sequence[Any],
+        opts: Any,
+        finish: Optional[Finish],
+        keep: Any,
+        tag: int,
+    ) -> Work:
+        """Several operations as one work."""
+        if not requests:
+            return Done(self._home, name, result)
+        work = Work(self._home, name, result, self._limit_of(opts), finish, keep)
+        work._tag = tag
+        array = (_abi.Request * len(requests))(*requests)
+        work._start(array, len(requests))
+        self._home.started_one()
+        return work
+
+    def _limit_of(self, opts: Any) -> float:
+        if opts is None:
+            return self._limit
+        timeout = getattr(opts, "timeout", None)  # `opts` may be a bare ReduceOp
+        seconds = 0 if timeout is None else timeout.total_seconds()
+        return seconds if seconds > 0 else self._limit
+
+    def _root(self, opts: Any) -> int:
+        root = opts.rootRank
+        if not 0 <= root < self._members:
+            raise errors.InvalidArgument(
+                f"there is no rank {root} in this group of {self._members}"
+            )
+        return self._ranks[root]
+
+    def _check_list(
+        self, tensors: Sequence[Any], what: str, like: Optional[torch.Tensor] = None
+    ) -> None:
+        if len(tensors) != self._members:
+            raise errors.InvalidArgument(
+                f"{what}: a list of {len(tensors)} tensors for a group of {self._members} ranks"
+            )
+        if like is None:
+            return
+        memory.check_same(tensors, like, what)
+        for each in tensors:
+            if each.numel() != like.numel():
+                raise errors.InvalidArgument(
+                    f"{what}: an output has {each.numel()} elements, the input {like.numel()}"
+                )

@@ -1,0 +1,195 @@
+"""torch.distributed's store over Farandole's own messages: PyTorch opens no port.
+
+The first rank keeps the keys; the others ask it (store_server.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import threading
+import time
+from datetime import timedelta
+from typing import Any, Dict, List, Optional
+
+import torch  # noqa: F401 - loads the extension that has the base class
+from torch._C import _distributed_c10d as _c10d
+
+from .. import core, errors
+from .store_server import (
+    BODY_TAG,
+    FIRST_ANSWER_TAG,
+    HEADER,
+    MOST_BYTES,
+    REQUEST_TAG,
+    TAGS,
+    Channel,
+    Keys,
+    Server,
+)
+
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.05
+
+
+class Store(_c10d.Store):
+    """One per process and init; may be used from any thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limit = 300.0
+        self._channel = Channel()
+        self._keys: Optional[Keys] = None
+        self._calls = itertools.count()
+        self._asking = threading.Lock()
+        self._pid = os.getpid()
+        if core.rank() == 0:
+            self._keys = Keys()
+            if core.size() > 1:
+                self._server = Server(self._channel, self._keys)
+
+    def _ask(self, **request: Any) -> Any:
+        if self._keys is not None:
+            answer = self._keys.answer(request)
+        else:
+            answer = self._ask_server(json.dumps(request).encode())
+        if "error" in answer:
+            raise errors.Unavailable(f"the store refused {request.get('do')}: {answer['error']}")
+        return answer.get("value")
+
+    def _ask_server(self, data: bytes) -> Dict[str, Any]:
+        tag = FIRST_ANSWER_TAG + 2 * (next(self._calls) % TAGS)
+        header = len(data).to_bytes(8, "little") + tag.to_bytes(8, "little")
+        memory, handle = self._channel.receive(0, tag, HEADER)
+        with self._asking:  # a header and its body belong together
+            self._channel.send(0, REQUEST_TAG, header.ljust(HEADER, b"\0"))
+            self._channel.send(0, BODY_TAG, data)
+        handle.wait(60)
+        count = int.from_bytes(bytes(memory)[:8], "little")
+        if count > MOST_BYTES:
+            raise errors.Internal("the store's answer makes no sense")
+        memory, handle = self._channel.receive(0, tag + 1, count)
+        handle.wait(60)
+        return json.loads(bytes(memory)[:count])
+
+    # ---- torch.distributed.Store
+
+    @property
+    def timeout(self) -> timedelta:
+        return timedelta(seconds=self._limit)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self._limit = timeout.total_seconds()
+
+    def set(self, key: str, value: Any) -> None:
+        self._ask(do="set", key=_text(key), value=_bytes(value).hex())
+
+    def append(self, key: str, value: Any) -> None:
+        self._ask(do="append", key=_text(key), value=_bytes(value).hex())
+
+    def get(self, key: str) -> bytes:
+        """Waits until the key is there."""
+        key = _text(key)
+        end = time.monotonic() + self._limit
+        pause = _FIRST_PAUSE
+        while True:
+            value = self._ask(do="get", key=key)
+            if value is not None:
+                return bytes.fromhex(value)
+            pause = self._pause(pause, end, [key])
+
+    def wait(self, keys: List[str], timeout: Optional[timedelta] = None) -> None:
+        keys = [_text(key) for key in keys]
+        limit = self._limit if timeout is None else timeout.total_seconds()
+        end = time.monotonic() + limit
+        pause = _FIRST_PAUSE
+        while True:
+            keys = self._ask(do="check", keys=keys)
+            if not keys:
+                return
+            pause = self._pause(pause, end, keys)
+
+    def _pause(self, seconds: float, end: float, keys: List[str]) -> float:
+        if time.monotonic() >= end:
+            raise errors.Timeout(
+                "the store has not got "
+                + ", ".join(repr(key) for key in keys[:3])
+                + ": another rank should have set it; is it still there?"
+            )
+        time.sleep(seconds)
+        return min(2 * seconds, _LONGEST_PAUSE)
+
+    def add(self, key: str, value: int) -> int:
+        return self._ask(do="add", key=_text(key), value=int(value))
+
+    def check(self, keys: List[str]) -> bool:
+        return not self._ask(do="check", keys=[_text(key) for key in keys])
+
+    def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
+        return bytes.fromhex(
+            self._ask(
+                do="compare",
+                key=_text(key),
+                expected=_bytes(expected_value).hex(),
+                value=_bytes(desired_value).hex(),
+            )
+        )
+
+    def delete_key(self, key: str) -> bool:
+        return self._ask(do="delete", key=_text(key))
+
+    def num_keys(self) -> int:
+        return self._ask(do="count")
+
+    def list_keys(self) -> List[str]:
+        return self._ask(do="list")
+
+    def multi_get(self, keys: List[str]) -> List[bytes]:
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys: List[str], values: List[Any]) -> None:
+        for key, value in zip(keys, values):
+            self.set(key, value)
+
+    def has_extended_api(self) -> bool:
+        return True
+
+    def clone(self) -> "Store":
+        return self
+
+    # C++ (PrefixStore) asks for these by the names of its own methods.
+    compareSet = compare_set
+    deleteKey = delete_key
+    getNumKeys = num_keys
+    multiGet = multi_get
+    multiSet = multi_set
+    hasExtendedApi = has_extended_api
+    setTimeout = set_timeout
+    listKeys = list_keys
+
+
+def _text(key: Any) -> str:
+    return key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else str(key)
+
+
+def _bytes(value: Any) -> bytes:
+    """C++ passes vectors of bytes in different forms in different versions."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, (list, tuple)):
+        return bytes(each & 255 for each in value)
+    return bytes(value)
+
+
+_store: Optional[Store] = None
+_generation = -1
+
+
+def store() -> Store:
+    """This job's. The first call is collective: it makes a process set."""
+    global _store, _generation
+    if _store is None or _generation != core.generation() or _store._pid != os.getpid():
+        _store = Store()
+        _generation = core.generation()
+    return _store

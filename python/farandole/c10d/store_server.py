@@ -1,0 +1,147 @@
+"""The store's other half: the keys, kept by the first rank, and the thread that answers the others.
+
+A request and its answer are each a fixed header and a body, sent within a process set of the
+store's own, so they are authenticated like everything else in the job. No request makes the
+server wait: whoever waits for a key asks again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from typing import Any, Dict, Tuple
+
+from .. import _abi, core, errors
+
+HEADER = 24
+REQUEST_TAG = 1
+# Answers have a tag per client call; headers and bodies of one rank never mix.
+BODY_TAG = 2
+FIRST_ANSWER_TAG = 1 << 16
+TAGS = 1 << 15
+MOST_BYTES = 1 << 28
+
+
+class Channel:
+    """Messages of bytes between the ranks of one process set."""
+
+    def __init__(self) -> None:
+        ranks = list(range(core.size()))
+        number = ctypes.c_int32()
+        array = (ctypes.c_int32 * len(ranks))(*ranks)
+        _abi.check(_abi.library().add_set(array, len(ranks), ctypes.byref(number)))
+        self.set = number.value
+
+    def send(self, peer: int, tag: int, data: bytes, limit: float = 60) -> None:
+        memory = (ctypes.c_char * max(1, len(data))).from_buffer_copy(data or b"\0")
+        core.send(
+            ctypes.addressof(memory),
+            len(memory),
+            core.DType.UINT8,
+            peer,
+            tag,
+            process_set=self.set,
+            keep=memory,
+        ).wait(limit)
+
+    def receive(self, peer: int, tag: int, count: int, notify: Any = None) -> Tuple[Any, Any]:
+        memory = (ctypes.c_char * max(1, count))()
+        return memory, core.recv(
+            ctypes.addressof(memory),
+            len(memory),
+            core.DType.UINT8,
+            peer,
+            tag,
+            process_set=self.set,
+            keep=memory,
+            notify=notify,
+        )
+
+
+class Keys:
+    """The keys and what can be done to them; every request is answered at once."""
+
+    def __init__(self) -> None:
+        self._values: Dict[str, bytes] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        with self._lock:
+            return getattr(self, "_do_" + request["do"])(request)
+
+    def _do_set(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        self._values[request["key"]] = bytes.fromhex(request["value"])
+        return {}
+
+    def _do_append(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        key = request["key"]
+        self._values[key] = self._values.get(key, b"") + bytes.fromhex(request["value"])
+        return {}
+
+    def _do_get(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        value = self._values.get(request["key"])
+        return {"value": None if value is None else value.hex()}
+
+    def _do_add(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        key = request["key"]
+        number = int(self._values.get(key, b"0")) + int(request["value"])
+        self._values[key] = str(number).encode()
+        return {"value": number}
+
+    def _do_compare(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        key, expected = request["key"], bytes.fromhex(request["expected"])
+        desired = bytes.fromhex(request["value"])
+        found = self._values.get(key)
+        if found == expected or (found is None and not expected):
+            found = self._values[key] = desired
+        return {"value": (expected if found is None else found).hex()}
+
+    def _do_delete(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        return {"value": self._values.pop(request["key"], None) is not None}
+
+    def _do_count(self, _: Dict[str, Any]) -> Dict[str, Any]:
+        return {"value": len(self._values)}
+
+    def _do_check(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        return {"value": [key for key in request["keys"] if key not in self._values]}
+
+    def _do_list(self, _: Dict[str, Any]) -> Dict[str, Any]:
+        return {"value": list(self._values)}
+
+
+class Server:
+    """Answers the other ranks, in a thread of the first one."""
+
+    def __init__(self, channel: Channel, keys: Keys) -> None:
+        self._channel = channel
+        self._keys = keys
+        self._generation = core.generation()
+        threading.Thread(target=self._serve, name="farandole-store", daemon=True).start()
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                # Not handle.wait(): a thread that waits there drives everybody's operations.
+                arrived = threading.Event()
+                memory, handle = self._channel.receive(
+                    _abi.ANY_RANK, REQUEST_TAG, HEADER, lambda _: arrived.set()
+                )
+                arrived.wait()
+                self._answer(handle.result().source, bytes(memory))
+        except errors.Error:
+            return  # the job is over, or this rank has left it
+
+    def _answer(self, rank: int, header: bytes) -> None:
+        count, tag = int.from_bytes(header[:8], "little"), int.from_bytes(header[8:16], "little")
+        if count > MOST_BYTES or not 0 <= tag - FIRST_ANSWER_TAG < 2 * TAGS:
+            return
+        memory, handle = self._channel.receive(rank, BODY_TAG, count)
+        handle.wait(60)
+        try:
+            answer = self._keys.answer(json.loads(bytes(memory)[:count]))
+        except Exception as error:  # noqa: BLE001 - it is the asking rank's
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        data = json.dumps(answer).encode()
+        self._channel.send(rank, tag, len(data).to_bytes(8, "little").ljust(HEADER, b"\0"))
+        self._channel.send(rank, tag + 1, data)
