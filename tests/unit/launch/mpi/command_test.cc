@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/doctor/bounded_command.h"
+#include "launch/bounded_command.h"
 
 namespace farandole::mpi {
 namespace {
