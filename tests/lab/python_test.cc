@@ -1,0 +1,51 @@
+// The Python packages on several machines: what one machine's tests run there, too, and hosts that
+// have nothing but Python get the packages with the tree.
+#include "lab/job.h"
+
+namespace farandole::test {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr char kPython[] = "/usr/bin/python3";  // Debian's, with its PyTorch
+
+Outcome runScript(const Lab& lab, const Words& options, const std::string& script) {
+  const std::string path = std::string(FARANDOLE_SOURCE_DIR) + "/tests/python/ranks/" + script;
+  return lab.run("h0", jobWords(options, {kPython, path}), seconds(100));
+}
+
+TEST(LabPython, OperationsOfPyTorch) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const Outcome outcome = runScript(lab, {"-q", "-H", "h0:1,h1:1"}, "torch_operations.py");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(countOf(outcome.out, "all cases passed"), 2) << outcome.out;
+}
+
+TEST(LabPython, TorchDistributed) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const Outcome outcome = runScript(lab, {"-q", "-H", "h0:1,h1:1"}, "c10d_collectives.py");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(countOf(outcome.out, " cases passed"), 2) << outcome.out;
+}
+
+TEST(LabPython, PackagesComeWithTheTree) {
+  LAB_OR_SKIP();
+  const std::string command = FARANDOLE_COMMAND;
+  const Lab lab({.hosts = 2, .more = {"--hide", command.substr(0, command.rfind("/build/"))}});
+  Command::Options how;
+  how.folder = "/usr";
+  const char* program =
+      "import farandole.numpy as f, horovod, numpy; f.init();"
+      "print(f.allreduce(numpy.full(3, f.rank() + 1.0), op=f.Sum).tolist(), f.__file__)";
+  const Outcome outcome =
+      lab.run("h0", jobWords({"-q", "-H", "h0:1,h1:1"}, {kPython, "-c", program}), how);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(countOf(outcome.out, "[3.0, 3.0, 3.0]"), 2) << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("[1]<stdout>:[3.0, 3.0, 3.0] /root/.cache/farandole/"));
+}
+
+}  // namespace
+}  // namespace farandole::test
