@@ -1,8 +1,8 @@
 """Fashion-MNIST with torch.distributed and DistributedDataParallel; it runs under torchrun as well.
 
-    farandole run -np 2 python 03_fashion_mnist_ddp.py --save-model                   # PyTorch's gloo
-    farandole run -np 2 --ddp-backend farandole python 03_fashion_mnist_ddp.py        # ours instead
-    farandole run -np 2 python 03_fashion_mnist_ddp.py --backend farandole            # ours, by name
+    farandole run -np 2 python 03_fashion_mnist_ddp.py --save-model             # PyTorch's gloo
+    farandole run -np 2 --ddp-backend farandole python 03_fashion_mnist_ddp.py  # ours instead
+    farandole run -np 2 python 03_fashion_mnist_ddp.py --backend farandole      # ours, by name
     ipexrun --distributed --nproc_per_node=2 03_fashion_mnist_ddp.py --no-cuda --save-model
 """
 

@@ -1,6 +1,6 @@
-"""How many images per second: a model of torchvision on random data, each rank alone and all together.
+"""How many images per second: a model of torchvision on random data, by rank and in total.
 
-    farandole run -np 2 python 04_synthetic_benchmark.py --model resnet50 --image-size 64 --batch-size 4
+    farandole run -np 2 python 04_synthetic_benchmark.py --image-size 64 --batch-size 4
     farandole run -np 2 python 04_synthetic_benchmark.py --model small
 """
 

@@ -1,7 +1,7 @@
 """Operations on raw memory.
 
-They take addresses, a shape (a count is one) and a DType, and return a Handle at once. Common options,
-by keyword only:
+They take addresses, a shape (a count is one) and a DType, and return a Handle at once. Common
+options, by keyword only:
 
     name         without one, operations are matched between ranks by the order of calls
     process_set  a ProcessSet or its number; the world without
