@@ -6,15 +6,8 @@ import os
 import re
 
 import pytest
+import torch
 from conftest import command, run_command
-
-torch = pytest.importorskip("torch")
-
-_DATA = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
-pytestmark = pytest.mark.skipif(
-    not os.path.isdir(_DATA), reason="dataset-fashion-mnist is not installed"
-)
-
 
 EXAMPLES = "../../../examples/python"
 

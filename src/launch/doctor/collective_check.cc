@@ -60,10 +60,7 @@ std::vector<std::string> collectiveCommand(const DoctorSettings& settings) {
   if (settings.ssh.port != 0) add("-p", std::to_string(settings.ssh.port));
   add("-i", settings.ssh.identityFile);
   if (settings.ssh.acceptNewHostKeys) words.emplace_back("--accept-new-host-keys");
-  if (settings.ports.first != 0) {
-    add("--data-ports",
-        std::to_string(settings.ports.first) + "-" + std::to_string(settings.ports.last));
-  }
+  add("--data-ports", describe(settings.ports));
   add("--advertise", settings.advertise);
   words.insert(words.end(), {kOwnCommand, "doctor-rank"});
   return words;
