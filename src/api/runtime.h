@@ -88,6 +88,7 @@ class Runtime {
   Result<std::unique_ptr<Communicator>> outerCommunicator(const std::vector<std::int32_t>& ranks,
                                                           int me, std::uint32_t key,
                                                           Deadline deadline);
+  std::unique_ptr<OrderedLane> laneOf(const SetInfo& info, std::uint32_t key);
   // The set's engine: shared memory, the one between machines, or both.
   Result<std::unique_ptr<Communicator>> communicatorOf(const SetInfo& info, std::uint32_t linkKey,
                                                        const Locals& locals, std::byte* area,

@@ -31,8 +31,9 @@ std::string digest(const std::vector<std::int32_t>& ranks) {
          std::to_string(hash);
 }
 
-// Of one process set: one for all its members, one for the carriers of its hierarchy.
-constexpr std::uint32_t kLinkKeysPerSet = 2;
+// Of one process set: one for all its members, one for the carriers of its hierarchy, one for its
+// ordered operations.
+constexpr std::uint32_t kLinkKeysPerSet = 3;
 // The rank that chose it, and how many it had chosen before.
 constexpr int kLinkKeyBits = 24;
 constexpr int kLinkKeyCounterBits = 12;
@@ -179,6 +180,29 @@ Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& inf
   return makeHierarchy(std::move(parts));
 }
 
+std::unique_ptr<OrderedLane> Runtime::laneOf(const SetInfo& info, std::uint32_t key) {
+  Switchboard& switchboard = link_->switchboard();
+  OrderedLane::Options options;
+  options.me = info.me;
+  options.wake = ownBell();
+  for (const auto rank : info.ranks) options.memberNames.push_back("rank " + std::to_string(rank));
+  // A connection that has ended tells the watch; here there is nobody to tell.
+  options.send = [&switchboard, key, ranks = info.ranks](int member, std::string message) {
+    [[maybe_unused]] const Status sent =
+        switchboard.sendFramed(ranks[static_cast<std::size_t>(member)], key, std::move(message));
+  };
+  options.room = Switchboard::kFront;
+  options.detach = [&switchboard, key] { switchboard.detach(key); };
+  auto lane = std::make_unique<OrderedLane>(std::move(options));
+  switchboard.attach(
+      key, [lane = lane.get(), ranks = info.ranks](int from, std::span<const std::byte> message) {
+        const auto found = std::find(ranks.begin(), ranks.end(), from);
+        // A rank that is no member has no say here.
+        if (found != ranks.end()) lane->receive(static_cast<int>(found - ranks.begin()), message);
+      });
+  return lane;
+}
+
 Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string& key,
                         Deadline deadline) {
   const Locals locals = localsOf(info);
@@ -221,6 +245,8 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     return arena->owns(p, bytes);
   };
   parts.betweenMachines = mesh;
+  // MPI's own network is faster than ours where there is one.
+  if (mesh && engine_ == nullptr) parts.lane = laneOf(info, linkKey + 2);
   if (mesh) {
     parts.endTraffic = [link = link_.get(), ranks = info.ranks,
                         me = config_.rank](const Status& status) {

@@ -241,6 +241,9 @@ const std::vector<ConfigVariable>& table() {
        list(&Config::interfaces)},
       {"FARANDOLE_LANES", "connections per pair of ranks on different machines", "1",
        integer(&Config::lanes, 1, 16)},
+      {"FARANDOLE_CONGESTION",
+       "TCP's congestion control between machines: auto (none that paces), system, or a name",
+       "auto", text(&Config::congestion)},
       {"FARANDOLE_LOG_LEVEL", "debug, info, warning, error or off", "warning", parseLogLevel},
   };
   return kTable;

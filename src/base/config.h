@@ -57,6 +57,7 @@ struct Config {
   std::vector<std::string> advertise;   // addresses the others are told; empty: what is found
   std::vector<std::string> interfaces;  // only these; empty: all
   int lanes = 1;                        // connections per pair of ranks
+  std::string congestion = "auto";      // of TCP between machines: auto, system or a name
 
   LogLevel logLevel = LogLevel::kWarning;
 

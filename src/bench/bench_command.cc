@@ -66,8 +66,11 @@ void addCollective(CLI::App& bench) {
   command->add_option("--reduce", options->op, "reduction: sum, min or max")->capture_default_str();
   command->add_option("--dtype", options->dtype, "element type")->capture_default_str();
   command->add_option("--sizes", options->sizes, "bytes per rank: 4,16K,1M")->capture_default_str();
-  command->add_option("--path", options->path, "the bare engine, the named operations, or both")
-      ->check(CLI::IsMember({"engine", "named", "both"}))
+  command
+      ->add_option(
+          "--path", options->path,
+          "the bare engine, the named operations (with --hosts: also by promised order), or both")
+      ->check(CLI::IsMember({"engine", "named", "ordered", "both"}))
       ->capture_default_str();
   command->add_option(
       "--against", options->against,

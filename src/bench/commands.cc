@@ -91,7 +91,7 @@ Result<Job> jobOf(const CollectiveOptions& options) {
 // Starts everybody the options ask for.
 Status lineUp(LineUp& lineUp, const CollectiveOptions& options, const Job& job) {
   const auto memories = memoriesOf(options.memory);
-  const bool engine = options.path != "named";
+  const bool engine = options.path == "engine" || options.path == "both";
   if (engine || options.bound) {
     auto group = lineUp.startEngine();
     if (!group.ok()) return group.status();
@@ -152,7 +152,8 @@ Status runCollective(LineUp& all, const CollectiveOptions& options, int ranks,
   return result;
 }
 
-// The same on several machines: always by name, once for each grade of security asked for.
+// The same on several machines: by name, and by the order that the ranks promise each other; for
+// each grade of security asked for.
 Status benchHosts(const CollectiveOptions& options, const Job& job,
                   const std::vector<std::size_t>& sizes) {
   if (options.bound || options.path == "engine") {
@@ -168,7 +169,13 @@ Status benchHosts(const CollectiveOptions& options, const Job& job,
   for (const OwnVariant& variant : *variants) {
     auto group = all.startNamed(variant);
     if (!group.ok()) return group.status();
-    all.add(variant.name, Side::kOurs, *group, job, memoriesOf(options.memory));
+    Job ordered = job;
+    ordered.ordered = true;
+    const auto memories = memoriesOf(options.memory);
+    if (options.path != "ordered") all.add(variant.name, Side::kOurs, *group, job, memories);
+    if (options.path != "named") {
+      all.add("ordered " + variant.name, Side::kOurs, *group, ordered, memories);
+    }
   }
   if (!options.against.empty()) FARANDOLE_RETURN_IF_ERROR(all.addPeers(options.against, job));
   say(fmt::format("{}{}; {} interleaved rounds", where, options.pin ? ", pinned" : "",
@@ -179,6 +186,9 @@ Status benchHosts(const CollectiveOptions& options, const Job& job,
 }  // namespace
 
 Status benchCollective(const CollectiveOptions& options) {
+  if (options.path == "ordered" && options.on.hosts.empty()) {
+    return Status::invalid("--path ordered makes a difference between machines: add --hosts");
+  }
   auto job = jobOf(options);
   if (!job.ok()) return job.status();
   auto sizes = parseSizes(options.sizes);

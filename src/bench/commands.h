@@ -23,7 +23,7 @@ struct CollectiveOptions : CommonOptions {
   std::string op = "sum";
   std::string dtype = "float32";
   std::string sizes = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M,256M";
-  std::string path = "both";  // engine, named, both
+  std::string path = "both";  // engine, named, ordered, both
   std::string against;        // peers; empty: none
   bool bound = false;
   HostOptions on;

@@ -46,8 +46,9 @@ double busFactor(Work work, int ranks) {
 }
 
 std::string Job::line() const {
-  return fmt::format("run {} {} {} {} {} {} {} {}", name(work), farandole::name(dtype),
-                     farandole::name(op), name(memory), bytes, warmup, iterations, check ? 1 : 0);
+  return fmt::format("run {} {} {} {} {} {} {} {}{}", name(work), farandole::name(dtype),
+                     farandole::name(op), name(memory), bytes, warmup, iterations, check ? 1 : 0,
+                     ordered ? " ordered" : "");
 }
 
 Result<Job> Job::parse(std::string_view line) {
@@ -60,13 +61,16 @@ Result<Job> Job::parse(std::string_view line) {
   Job job;
   int check = 0;
   in >> verb >> work >> dtype >> op >> memory >> job.bytes >> job.warmup >> job.iterations >> check;
+  const bool complete = !in.fail();
+  std::string promise;
+  in >> promise;
   const auto knownWork = workFromName(work);
   const auto knownDtype = dtypeFromName(dtype);
   const auto knownOp = reduceOpFromName(op);
   const bool knownMemory = memory == "shared" || memory == "ordinary";
-  if (in.fail() || verb != "run" || !knownWork || !knownDtype || !knownOp || !knownMemory ||
-      job.warmup < 0 || job.warmup > kMostIterations || job.iterations < 1 ||
-      job.iterations > kMostIterations) {
+  if (!complete || !(promise.empty() || promise == "ordered") || verb != "run" || !knownWork ||
+      !knownDtype || !knownOp || !knownMemory || job.warmup < 0 || job.warmup > kMostIterations ||
+      job.iterations < 1 || job.iterations > kMostIterations) {
     return Status::invalid(fmt::format("not a benchmark command: '{}'", line));
   }
   job.work = *knownWork;
@@ -74,6 +78,7 @@ Result<Job> Job::parse(std::string_view line) {
   job.op = *knownOp;
   job.memory = memory == "shared" ? Memory::kShared : Memory::kOrdinary;
   job.check = check != 0;
+  job.ordered = !promise.empty();
   return job;
 }
 

@@ -45,9 +45,10 @@ struct Job {
   std::size_t bytes = 0;
   int warmup = 1;
   int iterations = 1;
-  bool check = false;  // compare one operation's result with what it must be, before the timing
+  bool ordered = false;  // ours by name: with the promise of a common order
+  bool check = false;    // compare one operation's result with what it must be, before the timing
 
-  std::string line() const;  // "run allreduce float32 sum ordinary 1024 1 10 0"
+  std::string line() const;  // "run allreduce float32 sum ordinary 1024 1 10 0", "… ordered"
   static Result<Job> parse(std::string_view line);
 };
 

@@ -108,6 +108,7 @@ class NamedRank {
     farandole_request request = requestOf(job, name.c_str(), *in, *out, &count);
     // This thread waits at once: it drives the operation itself.
     request.flags = FARANDOLE_FLAG_WILL_WAIT;
+    if (job.ordered) request.flags |= FARANDOLE_FLAG_ORDERED;
     if (job.work == Work::kAlltoall || job.work == Work::kReducescatter ||
         job.work == Work::kScatter) {
       request.splits = layout.parts().data();

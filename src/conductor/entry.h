@@ -36,6 +36,7 @@ struct Request {
   std::int32_t tag = 0;
   std::uint64_t group = 0;  // as the user named it
   bool willWait = false;
+  bool ordered = false;  // the caller promises the same order on all members
   OutputAllocator allocate;
   std::function<void(std::uint64_t handle, Code code)> onComplete;
   std::shared_ptr<CompletionQueue> queue;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "conductor/output.h"
+
 namespace farandole {
 namespace {
 
@@ -108,32 +110,13 @@ void* Execution::scratch(std::size_t bytes) {
 }
 
 void* Execution::outputFor(const Part& part, std::vector<std::int64_t> shape) {
-  auto& outcome = part.entry->outcome;
-  const auto& request = part.entry->request;
-  std::size_t bytes = sizeOf(part.meta.dtype);
-  for (const auto dimension : shape) bytes *= static_cast<std::size_t>(dimension);
-  void* memory = request.output;
-  if (memory == nullptr && request.allocate) {
-    memory = request.allocate(bytes, shape);
-    if (memory == nullptr && bytes > 0) {
-      status_ = Status::outOfMemory("the allocator gave no memory for " + std::to_string(bytes) +
-                                    " bytes of output");
-      return nullptr;
-    }
+  auto memory = provideOutput(*part.entry, std::move(shape));
+  if (!memory.ok()) {
+    status_ = memory.status();
+    return nullptr;
   }
-  if (memory == nullptr) {
-    memory = std::aligned_alloc(64, (bytes + 64) & ~std::size_t{63});
-    if (memory == nullptr) {
-      status_ = Status::outOfMemory("no memory for " + std::to_string(bytes) + " bytes of output");
-      return nullptr;
-    }
-    outcome.owned.reset(memory);
-  }
-  outcome.data = memory;
-  outcome.bytes = bytes;
-  outcome.shape = std::move(shape);
-  bytes_ += static_cast<std::int64_t>(bytes);
-  return memory;
+  bytes_ += static_cast<std::int64_t>(part.entry->outcome.bytes);
+  return *memory;
 }
 
 Scale Execution::scaleOf(const Meta& meta) const {

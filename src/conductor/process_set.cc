@@ -44,7 +44,7 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
       }
       continue;
     }
-    if (isPointToPoint(request.meta.kind) || request.name.empty()) continue;
+    if (isPointToPoint(request.meta.kind) || request.name.empty() || goesByOrder(request)) continue;
     const auto found = names_.find(request.name);
     bool duplicate = found != names_.end() && found->second.inFlight;
     for (std::size_t j = 0; j < i && !duplicate; ++j)
@@ -59,7 +59,10 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Request& request = entries[i]->request;
-    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
+    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin ||
+        goesByOrder(request)) {
+      continue;
+    }
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
     if (request.group != 0) groups[request.group].push_back(i);
   }
@@ -87,6 +90,11 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
   return parts_.isShared(request.input, bytes) && parts_.isShared(request.output, bytes);
 }
 
+bool ProcessSet::goesByOrder(const Request& request) const {
+  return request.ordered && request.group == 0 && parts_.lane &&
+         OrderedLane::takes(request.meta, size());
+}
+
 ProcessSet::Counters ProcessSet::counters() const {
   const std::lock_guard lock(mutex_);
   return counters_;
@@ -96,6 +104,12 @@ void ProcessSet::publish(const EntryPtr& entry) {
   const Request& request = entry->request;
   if (isPointToPoint(request.meta.kind)) {
     newPointToPoint_.push_back(entry);
+    anyNewPointToPoint_.store(true, std::memory_order_release);
+    return;
+  }
+  if (goesByOrder(request)) {
+    ++orderedInFlight_;
+    parts_.lane->submit(entry);
     return;
   }
   if (request.meta.kind == Kind::kJoin) {
@@ -133,11 +147,15 @@ void ProcessSet::announce(const EntryPtr& entry) {
 
 void ProcessSet::send(std::vector<std::byte> record) {
   flushOutbox();
-  if (!outbox_.empty() || !parts_.control->submit(record)) outbox_.push_back(std::move(record));
+  if (!outbox_.empty() || !parts_.control->submit(record)) {
+    outbox_.push_back(std::move(record));
+    outboxWaits_.store(true, std::memory_order_release);
+  }
 }
 
 void ProcessSet::flushOutbox() {
   while (!outbox_.empty() && parts_.control->submit(outbox_.front())) outbox_.pop_front();
+  if (outbox_.empty()) outboxWaits_.store(false, std::memory_order_relaxed);
 }
 
 void ProcessSet::cancel(const EntryPtr& entry) {
@@ -154,7 +172,8 @@ bool ProcessSet::anythingInFlight() const {
 
 bool ProcessSet::step(TimePoint now) {
   bool moved = advancePointToPoint(now);
-  {
+  if (parts_.lane) moved |= advanceOrdered();
+  if (outboxWaits_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
     flushOutbox();
   }
@@ -208,7 +227,9 @@ bool ProcessSet::sequence(TimePoint now) {
     }
   }
   const bool idle = batchesDecided_ == batchesFinished_;
-  parts_.sequencer->decide({idle, parts_.control->anyoneWaits(), now}, decided_);
+  if (parts_.sequencer->undecided()) {
+    parts_.sequencer->decide({idle, parts_.control->anyoneWaits(), now}, decided_);
+  }
   for (const auto& entry : decided_) {
     if (std::holds_alternative<Batch>(entry)) ++batchesDecided_;
     unappended_.push_back(encode(entry));
@@ -421,14 +442,17 @@ void ProcessSet::startPointToPoint(const EntryPtr& entry) {
 
 bool ProcessSet::advancePointToPoint(TimePoint now) {
   bool moved = false;
-  std::deque<EntryPtr> fresh;
-  {
-    const std::lock_guard lock(mutex_);
-    fresh.swap(newPointToPoint_);
-  }
-  for (const auto& entry : fresh) {
-    startPointToPoint(entry);
-    moved = true;
+  if (anyNewPointToPoint_.load(std::memory_order_acquire)) {
+    std::deque<EntryPtr> fresh;
+    {
+      const std::lock_guard lock(mutex_);
+      fresh.swap(newPointToPoint_);
+      anyNewPointToPoint_ = false;
+    }
+    for (const auto& entry : fresh) {
+      startPointToPoint(entry);
+      moved = true;
+    }
   }
   for (std::size_t i = 0; i < pointToPoint_.size();) {
     auto& each = pointToPoint_[i];
@@ -461,7 +485,36 @@ bool ProcessSet::advancePointToPoint(TimePoint now) {
   return moved;
 }
 
+bool ProcessSet::advanceOrdered() {
+  if (!parts_.lane->busy()) return false;
+  if (Status status = parts_.lane->step(ordered_); !status.ok()) {
+    observer_.broken(std::move(status));
+    return true;
+  }
+  if (ordered_.empty()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    orderedInFlight_ -= ordered_.size();
+  }
+  for (auto& each : ordered_) {
+    const bool broken = each.status.code() == Code::kInternal;
+    Status status = each.status.ok()
+                        ? Status()
+                        : fault(each.status.code(), each.status.message(), each.culprit);
+    complete(each.entry, status);
+    if (broken) observer_.broken(std::move(status));
+  }
+  ordered_.clear();
+  return true;
+}
+
 bool ProcessSet::checkLeavers() {
+  if (parts_.lane) {
+    // In the lane a member says itself that it leaves, behind all that it has sent there.
+    if (const int member = parts_.lane->lostTo(); member >= 0 && endBecauseOf(member)) return true;
+    const std::lock_guard lock(mutex_);
+    if (inFlight_ == orderedInFlight_) return false;
+  }
   for (int member = 0; member < size(); ++member) {
     if (member == parts_.me) continue;
     const auto left = parts_.control->leftAt(member);
@@ -469,21 +522,25 @@ bool ProcessSet::checkLeavers() {
     if (!left || (running_ ? *left >= runningPosition_ : parts_.control->position() < *left))
       continue;
     if (!anythingInFlight()) return false;
-    const std::int32_t leaver = parts_.ranks[static_cast<std::size_t>(member)];
-    const SetObserver::Blame blame = observer_.blameFor(leaver);
-    if (!blame.certain) continue;
-    Status status = fault(Code::kPeerLost,
-                          rankName(member) + " has left the job while it was needed here", member);
-    if (blame.rank != leaver) {
-      status = Status(Code::kPeerLost, rankName(member) + " has given up because of rank " +
-                                           std::to_string(blame.rank))
-                   .withRank(blame.rank);
-    }
-    observer_.lostTo(blame.rank);
-    failAll(status);
-    return true;
+    if (endBecauseOf(member)) return true;
   }
   return false;
+}
+
+bool ProcessSet::endBecauseOf(int member) {
+  const std::int32_t leaver = parts_.ranks[static_cast<std::size_t>(member)];
+  const SetObserver::Blame blame = observer_.blameFor(leaver);
+  if (!blame.certain) return false;
+  Status status = fault(Code::kPeerLost,
+                        rankName(member) + " has left the job while it was needed here", member);
+  if (blame.rank != leaver) {
+    status = Status(Code::kPeerLost, rankName(member) + " has given up because of rank " +
+                                         std::to_string(blame.rank))
+                 .withRank(blame.rank);
+  }
+  observer_.lostTo(blame.rank);
+  failAll(status);
+  return true;
 }
 
 // A batch that everyone has started ends unless a process is stopped in the middle of it.
@@ -502,18 +559,41 @@ bool ProcessSet::checkStuck(TimePoint now, Duration endAfter) {
   return false;
 }
 
+std::string ProcessSet::listRanks(const std::vector<int>& members) const {
+  std::string text;
+  for (std::size_t i = 0; i < members.size() && i < 16; ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(parts_.ranks[static_cast<std::size_t>(members[i])]);
+  }
+  return members.size() > 16 ? text + ", …" : text;
+}
+
+bool ProcessSet::checkOrderedStall(TimePoint now, Duration warnAfter, Duration endAfter) {
+  if (endAfter > Duration::zero()) {
+    if (const auto stall = parts_.lane->stall(now, endAfter); stall && !stall->missing.empty()) {
+      observer_.broken(fault(Code::kTimeout,
+                             "'" + stall->name + "' was not submitted by rank(s) " +
+                                 listRanks(stall->missing) +
+                                 " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
+                             stall->missing.front()));
+      return true;
+    }
+  }
+  if (warnAfter <= Duration::zero() || now - orderedWarning_ < warnAfter) return false;
+  if (const auto stall = parts_.lane->stall(now, warnAfter); stall && !stall->missing.empty()) {
+    orderedWarning_ = now;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stall->age).count();
+    logWarning("'" + stall->name + "' has been ready on this rank for " + std::to_string(seconds) +
+               " s and is still missing from rank(s) " + listRanks(stall->missing));
+  }
+  return false;
+}
+
 void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfter) {
   if (now - lastStallCheck_ < std::chrono::milliseconds(200)) return;
   lastStallCheck_ = now;
-  const auto list = [&](const std::vector<int>& members) {
-    std::string text;
-    for (std::size_t i = 0; i < members.size() && i < 16; ++i) {
-      if (i > 0) text += ", ";
-      text += std::to_string(parts_.ranks[static_cast<std::size_t>(members[i])]);
-    }
-    return members.size() > 16 ? text + ", …" : text;
-  };
   if (checkStuck(now, endAfter)) return;
+  if (parts_.lane && checkOrderedStall(now, warnAfter, endAfter)) return;
   if (!parts_.sequencer) {
     if (endAfter <= Duration::zero() || running_) return;
     // The sequencer ends stalled jobs; if it is itself what hangs, nobody else will.
@@ -537,11 +617,11 @@ void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfte
   if (endAfter > Duration::zero()) {
     for (const auto& stall : parts_.sequencer->stalls(now, endAfter)) {
       if (stall.missing.empty()) continue;
-      unappended_.push_back(encode(
-          LogEntry(Abort{"'" + stall.name + "' was submitted by rank(s) " + list(stall.present) +
-                             " but not by rank(s) " + list(stall.missing) +
-                             " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
-                         stall.missing.front()})));
+      unappended_.push_back(encode(LogEntry(
+          Abort{"'" + stall.name + "' was submitted by rank(s) " + listRanks(stall.present) +
+                    " but not by rank(s) " + listRanks(stall.missing) +
+                    " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
+                stall.missing.front()})));
       while (!unappended_.empty() && parts_.control->append(unappended_.front()))
         unappended_.pop_front();
       return;
@@ -553,9 +633,9 @@ void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfte
     if (last != TimePoint() && now - last < warnAfter) continue;
     last = now;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stall.age).count();
-    logWarning("'" + stall.name + "' has been ready on rank(s) " + list(stall.present) + " for " +
-               std::to_string(seconds) + " s and is still missing from rank(s) " +
-               list(stall.missing));
+    logWarning("'" + stall.name + "' has been ready on rank(s) " + listRanks(stall.present) +
+               " for " + std::to_string(seconds) + " s and is still missing from rank(s) " +
+               listRanks(stall.missing));
   }
   if (stallWarnings_.size() > 10'000) stallWarnings_.clear();
 }
@@ -578,6 +658,10 @@ void ProcessSet::failAll(const Status& status) {
     if (join_) failed.push_back(std::move(join_));
     join_ = nullptr;
     outbox_.clear();
+    orderedInFlight_ = 0;
+  }
+  if (parts_.lane) {
+    for (auto& entry : parts_.lane->takeAll()) failed.push_back(std::move(entry));
   }
   // The engine's operations end before anyone is told that their buffers are free.
   if (parts_.endTraffic && (running_ || !pointToPoint_.empty())) parts_.endTraffic(status);
@@ -586,7 +670,10 @@ void ProcessSet::failAll(const Status& status) {
   for (const auto& entry : failed) complete(entry, status);
 }
 
-void ProcessSet::leave() { parts_.control->leave(executed_); }
+void ProcessSet::leave() {
+  if (parts_.lane) parts_.lane->leave();
+  parts_.control->leave(executed_);
+}
 
 void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (!status.ok() && status.tensor().empty()) status.withTensor(entry->request.name);

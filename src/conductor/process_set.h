@@ -5,6 +5,7 @@
 // returns.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "collective/communicator.h"
 #include "conductor/entry.h"
 #include "conductor/execution.h"
+#include "conductor/ordered_lane.h"
 #include "control/control_channel.h"
 #include "control/sequencer.h"
 
@@ -56,6 +58,7 @@ class ProcessSet {
     std::unique_ptr<ControlChannel> control;
     std::unique_ptr<Communicator> communicator;
     std::unique_ptr<Sequencer> sequencer;  // on member 0 only
+    std::unique_ptr<OrderedLane> lane;     // null: ordered operations are like all others
     bool betweenMachines = false;
     // True if that memory lies in this rank's arena; any thread.
     std::function<bool(const void*, std::size_t)> isShared;
@@ -83,7 +86,9 @@ class ProcessSet {
   // When step has work again although nothing comes from outside.
   std::optional<TimePoint> due() const;
   // Whether an operation is under way whose next piece comes over the network. The driver's.
-  bool awaitsNetwork() const { return running_ && parts_.betweenMachines; }
+  bool awaitsNetwork() const {
+    return (running_ && parts_.betweenMachines) || (parts_.lane && parts_.lane->busy());
+  }
   // How long the driver may sleep before the engine must be looked at again.
   Duration nap() const;
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.
@@ -126,6 +131,7 @@ class ProcessSet {
   void flushOutbox();
   std::string nameByCallOrder(Kind kind);
   bool inSharedMemory(const Request& request) const;
+  bool goesByOrder(const Request& request) const;
   EntryPtr takeInFlight(const std::string& name);
 
   // The driver's.
@@ -133,11 +139,16 @@ class ProcessSet {
   bool readLog(TimePoint now);
   bool advanceExecution(TimePoint now);
   bool advancePointToPoint(TimePoint now);
+  bool advanceOrdered();
   // An engine sees only that a connection ended. Whoever is to blame may be another rank, and is
   // known a moment later: false until then.
   bool findCulprit(Status& status, TimePoint& failedAt, TimePoint now);
   void startPointToPoint(const EntryPtr& entry);
   bool checkLeavers();
+  // Ends everything in flight because that member has left; false: the true cause is not known yet.
+  bool endBecauseOf(int member);
+  bool checkOrderedStall(TimePoint now, Duration warnAfter, Duration endAfter);
+  std::string listRanks(const std::vector<int>& members) const;
   bool checkStuck(TimePoint now, Duration endAfter);
   void handle(Define& entry);
   void handle(Batch& entry, TimePoint now);
@@ -154,6 +165,10 @@ class ProcessSet {
   Parts parts_;
   SetObserver& observer_;
 
+  // So that a driver that finds nothing to do takes no lock to find out.
+  std::atomic<bool> anyNewPointToPoint_{false};
+  std::atomic<bool> outboxWaits_{false};
+
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::unordered_map<std::string, Name> names_;
@@ -165,7 +180,8 @@ class ProcessSet {
   EntryPtr join_;
   std::uint64_t callOrder_[kKindCount] = {};
   std::size_t inFlight_ = 0;
-  Status over_;  // not ok: nothing can run in this set any more, and why
+  std::size_t orderedInFlight_ = 0;  // of these
+  Status over_;                      // not ok: nothing can run in this set any more, and why
   Counters counters_;
 
   // The driver's alone.
@@ -177,11 +193,13 @@ class ProcessSet {
   std::vector<PointToPoint> pointToPoint_;
   std::deque<std::vector<std::byte>> unappended_;  // log entries that found the log full
   std::vector<LogEntry> decided_;
+  std::vector<OrderedLane::Finished> ordered_;
   std::vector<std::byte> buffer_;
   std::uint64_t batchesDecided_ = 0;
   std::uint64_t batchesFinished_ = 0;
   TimePoint lastStallCheck_;
   std::unordered_map<std::string, TimePoint> stallWarnings_;
+  TimePoint orderedWarning_{};
 };
 
 }  // namespace farandole

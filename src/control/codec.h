@@ -19,6 +19,8 @@ namespace farandole {
 
 class Writer {
  public:
+  // Most messages are no longer.
+  Writer() { bytes_.reserve(128); }
   template <typename T>
   void number(T value) {
     static_assert(std::is_arithmetic_v<T>);
@@ -38,6 +40,7 @@ class Writer {
   }
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
   std::vector<std::byte> bytes_;

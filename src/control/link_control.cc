@@ -70,6 +70,7 @@ bool LinkControl::submit(std::span<const std::byte> record) {
     const std::lock_guard lock(mutex_);
     if (sequencing()) {
       members_[0].submissions.emplace_back(record.begin(), record.end());
+      members_[0].something.store(true, std::memory_order_release);
       return true;
     }
     if (untaken_ > 0 && untaken_ + weight(record) > kSubmissionWindow) return false;
@@ -85,9 +86,13 @@ bool LinkControl::submit(std::span<const std::byte> record) {
 }
 
 RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
+  if (!somethingLogged_.load(std::memory_order_acquire)) return RingRead::kEmpty;
   {
     const std::lock_guard lock(mutex_);
-    if (log_.empty()) return logCorrupt_ ? RingRead::kCorrupt : RingRead::kEmpty;
+    if (log_.empty()) {
+      somethingLogged_ = logCorrupt_;
+      return logCorrupt_ ? RingRead::kCorrupt : RingRead::kEmpty;
+    }
     entry = std::move(log_.front());
     log_.pop_front();
     position_ += weight(entry);
@@ -104,10 +109,12 @@ RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
 
 RingRead LinkControl::nextSubmission(int index, std::vector<std::byte>& record) {
   std::uint64_t taken = 0;
+  Member& member = members_[static_cast<std::size_t>(index)];
+  if (!member.something.load(std::memory_order_acquire)) return RingRead::kEmpty;
   {
     const std::lock_guard lock(mutex_);
-    Member& member = members_[static_cast<std::size_t>(index)];
     if (member.submissions.empty()) {
+      member.something = member.corrupt;
       return member.corrupt ? RingRead::kCorrupt : RingRead::kEmpty;
     }
     record = std::move(member.submissions.front());
@@ -135,6 +142,7 @@ bool LinkControl::append(std::span<const std::byte> entry) {
     }
     head_ += weight(entry);
     log_.emplace_back(entry.begin(), entry.end());
+    somethingLogged_.store(true, std::memory_order_release);
   }
   const std::vector<std::byte> message = framed(begin(Type::kEntry), entry);
   for (int i = 1; i < size(); ++i) {
@@ -203,10 +211,12 @@ void LinkControl::receive(int from, std::span<const std::byte> message) {
     if (!receiveAsSequencer(member, message)) {
       const std::lock_guard lock(mutex_);
       members_[static_cast<std::size_t>(member)].corrupt = true;
+      members_[static_cast<std::size_t>(member)].something = true;
     }
   } else if (member != 0 || !receiveAsMember(message)) {
     const std::lock_guard lock(mutex_);
     logCorrupt_ = true;
+    somethingLogged_ = true;
   }
   if (options_.wake) options_.wake();
 }
@@ -222,6 +232,7 @@ bool LinkControl::receiveAsSequencer(int index, std::span<const std::byte> messa
     const std::lock_guard lock(mutex_);
     member.waits = waits;
     member.submissions.emplace_back(record.begin(), record.end());
+    member.something.store(true, std::memory_order_release);
     return true;
   }
   if (type == Type::kWaiting) {
@@ -261,6 +272,7 @@ bool LinkControl::receiveAsMember(std::span<const std::byte> message) {
     const auto entry = message.subspan(1);
     const std::lock_guard lock(mutex_);
     log_.emplace_back(entry.begin(), entry.end());
+    somethingLogged_.store(true, std::memory_order_release);
     return true;
   }
   if (type == Type::kTaken) {

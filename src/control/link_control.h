@@ -55,6 +55,7 @@ class LinkControl final : public ControlChannel {
     std::uint64_t logRead = 0;
     bool waits = false;
     bool corrupt = false;
+    std::atomic<bool> something{false};  // submissions or corrupt; a look without the lock
     std::atomic<std::uint64_t> left{0};  // 0, or its last position + 1
   };
 
@@ -76,6 +77,7 @@ class LinkControl final : public ControlChannel {
   std::vector<Member> members_;
   std::deque<std::vector<std::byte>> log_;  // not read by this member
   bool logCorrupt_ = false;
+  std::atomic<bool> somethingLogged_{false};
   std::uint64_t untaken_ = 0;  // bytes of this member's submissions that the sequencer has not read
   bool toldWaiting_ = false;
   int recentWait_ = 0;  // submissions that still count as those of somebody who waits

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "control/agreement.h"
+
 namespace farandole {
 
 Sequencer::Sequencer(Options options)
@@ -144,33 +146,14 @@ std::optional<Refuse> Sequencer::disagreement(const Plan& plan) const {
   }
   if (plan.announced.empty()) return std::nullopt;
 
-  const auto metaOf = [&](int member) -> const Meta& {
-    const auto found = plan.announced.find(member);
-    return found != plan.announced.end() ? found->second : plan.meta;
-  };
-  // Sides: members that agree with each other. The larger side is taken to be right, the earlier
-  // one of two equals.
-  std::vector<std::vector<int>> sides;
+  std::vector<Voice> voices;
   for (const int member : membersWhere(plan, true)) {
-    const auto side = std::find_if(sides.begin(), sides.end(), [&](const auto& other) {
-      return agree(metaOf(other.front()), metaOf(member));
-    });
-    if (side == sides.end()) {
-      sides.push_back({member});
-    } else {
-      side->push_back(member);
-    }
+    const auto found = plan.announced.find(member);
+    voices.push_back({member, found != plan.announced.end() ? &found->second : &plan.meta});
   }
-  if (sides.size() <= 1) return std::nullopt;
-  std::stable_sort(sides.begin(), sides.end(),
-                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  std::string text = "ranks disagree about '" + plan.name + "'";
-  for (std::size_t i = 1; i < sides.size(); ++i) {
-    text += "; " + difference(metaOf(sides[0].front()), listMembers(sides[0]),
-                              metaOf(sides[i].front()), listMembers(sides[i]));
-  }
-  if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
-  return Refuse{plan.name, std::move(text), sides[1].front()};
+  auto found = dissent(plan.name, voices, options_.memberNames);
+  if (!found) return std::nullopt;
+  return Refuse{plan.name, std::move(found->text), found->culprit};
 }
 
 std::optional<Refuse> Sequencer::objectionToJoined(const Plan& plan) const {
@@ -189,7 +172,8 @@ std::optional<Refuse> Sequencer::objectionToJoined(const Plan& plan) const {
   }
   return Refuse{plan.name,
                 "'" + plan.name + "' (" + std::string(name(plan.meta.kind)) + ") needs " +
-                    listMembers(absent) + ", which has joined: it has no more data",
+                    listMembers(absent, options_.memberNames) +
+                    ", which has joined: it has no more data",
                 absent.front()};
 }
 
@@ -276,16 +260,6 @@ std::vector<int> Sequencer::membersWhere(const Plan& plan, bool present) const {
       indices.push_back(i);
   }
   return indices;
-}
-
-std::string Sequencer::listMembers(const std::vector<int>& indices) const {
-  std::string text;
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (i == 8) return text + " and " + std::to_string(indices.size() - i) + " more";
-    if (i > 0) text += ", ";
-    text += options_.memberNames[static_cast<std::size_t>(indices[i])];
-  }
-  return text;
 }
 
 void Sequencer::decide(const Situation& situation, std::vector<LogEntry>& entries) {

@@ -49,6 +49,8 @@ class Sequencer {
     bool someoneWaits = false;
     TimePoint now;
   };
+  // False: decide() would do nothing.
+  bool undecided() const { return !out_.empty() || !ready_.empty(); }
   // Appends what belongs into the log now.
   void decide(const Situation& situation, std::vector<LogEntry>& entries);
   // When decide() should be asked again although nothing new has come; only if something is ready.
@@ -97,7 +99,6 @@ class Sequencer {
   void erase(Plan& plan);
   Plan& planFor(const std::string& name);
   Plan* leastRecentlyUsed();
-  std::string listMembers(const std::vector<int>& indices) const;
   std::vector<int> membersWhere(const Plan& plan, bool present) const;
   void batchReadyPlans(std::vector<LogEntry>& entries);
 

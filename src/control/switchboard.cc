@@ -30,10 +30,14 @@ void Switchboard::detach(std::uint32_t key) {
 }
 
 Status Switchboard::send(int rank, std::uint32_t key, std::span<const std::byte> message) {
-  std::string bytes(sizeof key + message.size(), '\0');
-  std::memcpy(bytes.data(), &key, sizeof key);
-  if (!message.empty()) std::memcpy(bytes.data() + sizeof key, message.data(), message.size());
-  return mesh_.sendControl(rank, std::move(bytes));
+  std::string bytes(kFront, '\0');
+  bytes.append(reinterpret_cast<const char*>(message.data()), message.size());
+  return sendFramed(rank, key, std::move(bytes));
+}
+
+Status Switchboard::sendFramed(int rank, std::uint32_t key, std::string message) {
+  std::memcpy(message.data(), &key, sizeof key);
+  return mesh_.sendControl(rank, std::move(message));
 }
 
 Status Switchboard::deliver(int from, std::string_view message) {

@@ -16,6 +16,7 @@ Result<std::unique_ptr<JobLink>> JobLink::start(const Config& config, std::uint6
   FARANDOLE_RETURN_IF_ERROR(security.status());
   options.security = *security;
   options.lanes = config.lanes;
+  options.limits.congestion = config.congestion;
   options.ports.bind = config.bind;
   options.ports.low = static_cast<std::uint16_t>(config.firstPort);
   options.ports.high = static_cast<std::uint16_t>(config.lastPort);

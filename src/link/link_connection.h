@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "link/congestion.h"
 #include "link/frame_reader.h"
 #include "link/frame_writer.h"
 #include "link/inbox.h"
@@ -36,6 +37,8 @@ struct LinkLimits {
   Duration handshake = std::chrono::seconds(5);
   // Bytes of messages that may wait here for their receives, per connection.
   std::uint64_t window = link::kDefaultWindow;
+  // Of TCP; see congestion.h.
+  std::string congestion = link::kAutoCongestion;
 };
 
 namespace link {
@@ -105,6 +108,7 @@ class LinkConnection : public LinkHandler,
   void flushHeld();
 
   void ready(std::uint32_t events) override;
+  bool look() override;
   void timer() override;
 
  private:
@@ -125,7 +129,8 @@ class LinkConnection : public LinkHandler,
   void recvLocked(link::ReceiveOperation operation);
   void flushLocked();
   void flushIfSmallLocked();
-  void readLocked();
+  // True if something came, or its end.
+  bool readLocked();
   void drainLocked();
   void endLocked(Status status);
   void finishLocked(LinkCallback callback, Status status);

@@ -54,6 +54,8 @@ bool LinkLoop::stop(Deadline deadline) {
   entries.swap(entries_);
   tasks.swap(tasks_);
   timers_.clear();
+  few_.clear();
+  polled_.clear();
   descriptors_.clear();  // from here on their owners close them one by one, unwatched
   lock.unlock();
   return true;
@@ -82,7 +84,8 @@ Result<LinkLoop::Id> LinkLoop::addTo(int epoll, int fd, std::uint32_t events,
     }
     descriptors_.add(fd);
   }
-  entries_[id] = {fd, epoll, std::move(handler), TimePoint::max()};
+  entries_[id] = {fd, epoll, events, std::move(handler), TimePoint::max()};
+  findFewLocked();
   return id;
 }
 
@@ -94,6 +97,8 @@ void LinkLoop::watch(Id id, std::uint32_t events) {
   event.events = events;
   event.data.u64 = id;
   ::epoll_ctl(found->second.epoll, EPOLL_CTL_MOD, found->second.fd, &event);
+  found->second.events = events;
+  findFewLocked();
 }
 
 void LinkLoop::remove(Id id) {
@@ -109,6 +114,7 @@ void LinkLoop::remove(Id id) {
   timers_.erase({found->second.due, id});
   last = std::move(found->second.handler);
   entries_.erase(found);
+  findFewLocked();
 }
 
 void LinkLoop::setTimer(Id id, TimePoint due) {
@@ -124,6 +130,7 @@ void LinkLoop::setTimer(Id id, TimePoint due) {
 void LinkLoop::callAgain(Id id) {
   const std::lock_guard lock(mutex_);
   again_.push_back(id);
+  anyAgain_ = true;
   // A poller comes back to it, or says that it rests.
   if (!onThread() && !(drives() && standsBack_)) wake();
 }

@@ -9,6 +9,8 @@
 // over again at rest(), or if there was no poll() for a few milliseconds.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -33,6 +35,11 @@ class LinkHandler {
   virtual ~LinkHandler() = default;
   // events: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP.
   virtual void ready(std::uint32_t events) = 0;
+  // Reads what is there, whether or not something is. True if it was.
+  virtual bool look() {
+    ready(EPOLLIN);
+    return true;
+  }
   virtual void timer() = 0;
 };
 
@@ -79,6 +86,7 @@ class LinkLoop {
   struct Entry {
     int fd = -1;
     int epoll = -1;
+    std::uint32_t events = 0;
     std::shared_ptr<LinkHandler> handler;
     TimePoint due = TimePoint::max();
   };
@@ -89,6 +97,8 @@ class LinkLoop {
   void run();
   void turn();
   bool serveShared();
+  bool lookAtFew();
+  void findFewLocked();
   bool callAgainNow();
   void standBack();
   void takeBackLocked();
@@ -111,6 +121,10 @@ class LinkLoop {
   std::atomic<bool> polling_{false};  // a thread is inside poll()
   std::atomic<std::thread::id> poller_;
   std::atomic<std::uint64_t> polls_{0};
+  std::vector<std::shared_ptr<LinkHandler>> polled_;  // the poller's copy of few_
+  std::uint64_t polledVersion_ = 0;
+  std::atomic<bool> anyAgain_{false};  // again_ is not empty
+  std::atomic<std::uint64_t> fewVersion_{0};
   std::atomic<bool> standsBack_{false};  // changed with standMutex_ held
   std::mutex standMutex_;
   // Guarded by standMutex_.
@@ -127,6 +141,9 @@ class LinkLoop {
   std::set<std::pair<TimePoint, Id>> timers_;
   std::vector<std::function<void()>> tasks_;
   std::vector<Id> again_;
+  // The shared handlers, if they are so few that asking each costs less than asking which; empty if
+  // they are more, or one waits for room to write.
+  std::vector<std::shared_ptr<LinkHandler>> few_;
 };
 
 }  // namespace farandole

@@ -15,6 +15,7 @@ namespace {
 
 // Without a poll for so long the loop's thread takes over.
 constexpr long kPatienceNanoseconds = 3'000'000;
+constexpr std::size_t kFew = 2;
 
 bool watchIn(int epoll, int fd, std::uint64_t mark, int operation, std::uint32_t events) {
   epoll_event event{};
@@ -54,8 +55,8 @@ bool LinkLoop::poll() {
     poller_ = std::this_thread::get_id();
     if (!standsBack_) standBack();
     polls_.fetch_add(1, std::memory_order_relaxed);
-    moved = serveShared();
-    moved = callAgainNow() || moved;
+    moved = lookAtFew();
+    if (anyAgain_) moved = callAgainNow() || moved;
     poller_ = std::thread::id();
   }
   polling_ = false;
@@ -94,6 +95,33 @@ void LinkLoop::checkPoller() {
   if (alarmSet_) setAlarm(alarm_.get());
 }
 
+void LinkLoop::findFewLocked() {
+  few_.clear();
+  for (const auto& [id, entry] : entries_) {
+    if (entry.fd < 0 || entry.epoll != shared_.get()) continue;
+    if (few_.size() == kFew || entry.events != EPOLLIN) {
+      few_.clear();
+      break;
+    }
+    few_.push_back(entry.handler);
+  }
+  fewVersion_.fetch_add(1, std::memory_order_release);
+}
+
+bool LinkLoop::lookAtFew() {
+  if (const auto version = fewVersion_.load(std::memory_order_acquire); version != polledVersion_) {
+    std::vector<std::shared_ptr<LinkHandler>> before;  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    before.swap(polled_);
+    polled_ = few_;
+    polledVersion_ = version;
+  }
+  if (polled_.empty()) return serveShared();
+  bool moved = false;
+  for (const auto& handler : polled_) moved = handler->look() || moved;
+  return moved;
+}
+
 bool LinkLoop::serveShared() {
   std::array<epoll_event, link::kEventsPerTurn> events;
   const int count = ::epoll_wait(shared_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -109,6 +137,7 @@ bool LinkLoop::callAgainNow() {
   {
     const std::lock_guard lock(mutex_);
     again.swap(again_);
+    anyAgain_ = false;
   }
   for (const Id id : again) dispatch(id, EPOLLIN);
   return !again.empty();

@@ -27,6 +27,7 @@ Status check(const LinkMeshOptions& options) {
                            ", not " + std::to_string(options.lanes));
   }
   // A quarter of the window may be owed; the rest must hold the largest message that goes unasked.
+  FARANDOLE_RETURN_IF_ERROR(link::checkCongestion(options.limits.congestion));
   if (options.limits.window < 4 * link::kEagerBytes) {
     return Status::invalid("the window of a connection has at least " +
                            std::to_string(4 * link::kEagerBytes) + " bytes");

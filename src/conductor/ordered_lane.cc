@@ -1,0 +1,282 @@
+#include "conductor/ordered_lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/reduce.h"
+#include "conductor/output.h"
+
+namespace farandole {
+namespace {
+
+constexpr std::uint64_t kAhead = 16;
+constexpr int kMostMembers = 16;
+// What a member sends for one operation, to all others together: more is faster with algorithms
+// that do not send everything to everybody.
+constexpr std::int64_t kMostBytes = 64 << 10;
+
+// Whether `from` has data that `to` needs.
+bool needs(const Meta& meta, int from, int to) {
+  switch (meta.kind) {
+    case Kind::kAllreduce: return true;
+    case Kind::kBroadcast: return from == meta.root;
+    case Kind::kReduce: return to == meta.root;
+    default: return false;
+  }
+}
+
+std::span<const std::byte> bytesOf(const void* memory, std::int64_t bytes) {
+  return {static_cast<const std::byte*>(memory), static_cast<std::size_t>(bytes)};
+}
+
+}  // namespace
+
+OrderedLane::OrderedLane(Options options)
+    : options_(std::move(options)), members_(options_.memberNames.size()) {}
+
+OrderedLane::~OrderedLane() {
+  if (options_.detach) options_.detach();
+}
+
+bool OrderedLane::takes(const Meta& meta, int members) {
+  if (members < 2 || members > kMostMembers || meta.group != 0) return false;
+  switch (meta.kind) {
+    case Kind::kBarrier: return true;
+    case Kind::kAllreduce:
+    case Kind::kReduce:
+    case Kind::kBroadcast: break;
+    default: return false;
+  }
+  return meta.op != ReduceOp::kAdasum && meta.bytes() * (members - 1) <= kMostBytes;
+}
+
+void OrderedLane::submit(const EntryPtr& entry) {
+  const std::lock_guard lock(order_);
+  Request& request = entry->request;
+  Flight flight{entry, encodeOrderedHead(request.name, request.meta), next_++};
+  if (request.name.empty()) {
+    request.name =
+        "ordered " + std::string(name(request.meta.kind)) + " " + std::to_string(flight.number + 1);
+  }
+  flights_.push_back(std::move(flight));
+  busy_.fetch_add(1, std::memory_order_relaxed);
+  sendWhatMay();
+}
+
+void OrderedLane::sendWhatMay() {
+  for (auto& flight : flights_) {
+    if (flight.number >= finished_ + kAhead) return;
+    if (!flight.sent) send(flight);
+  }
+}
+
+void OrderedLane::send(Flight& flight) {
+  flight.sent = true;
+  const Request& request = flight.entry->request;
+  const std::span<const std::byte> data = request.meta.kind == Kind::kBarrier
+                                              ? std::span<const std::byte>()
+                                              : bytesOf(request.input, request.meta.bytes());
+  const auto record = [&](bool withData) {
+    return encodeOrdered(
+        {false, flight.number, flight.head, withData ? data : std::span<const std::byte>()},
+        options_.room);
+  };
+  for (int to = 0; to < size(); ++to) {
+    if (to != options_.me) options_.send(to, record(needs(request.meta, options_.me, to)));
+  }
+}
+
+void OrderedLane::receive(int member, std::span<const std::byte> message) {
+  {
+    const std::lock_guard lock(mutex_);
+    Member& from = members_[static_cast<std::size_t>(member)];
+    const auto record = decodeOrdered(message);
+    if (!record || from.left || (!record->leaves && record->number != from.next) ||
+        from.records.size() > 2 * kAhead) {
+      from.corrupt = true;
+    } else if (record->leaves) {
+      from.left = true;
+    } else {
+      ++from.next;
+      from.records.emplace_back(message.begin(), message.end());
+    }
+  }
+  options_.wake();
+}
+
+void OrderedLane::leave() {
+  const std::lock_guard lock(order_);
+  if (std::exchange(leaving_, true)) return;
+  const std::string message = encodeOrdered({true, 0, {}, {}}, options_.room);
+  for (int to = 0; to < size(); ++to) {
+    if (to != options_.me) options_.send(to, message);
+  }
+}
+
+std::vector<int> OrderedLane::missing() const {
+  std::vector<int> found;
+  for (int i = 0; i < size(); ++i) {
+    if (i != options_.me && members_[static_cast<std::size_t>(i)].records.empty()) {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
+std::optional<OrderedLane::Records> OrderedLane::takeRecords() {
+  const std::lock_guard lock(mutex_);
+  Records records;
+  for (int i = 0; i < size(); ++i) {
+    if (i != options_.me && members_[static_cast<std::size_t>(i)].records.empty()) {
+      return std::nullopt;
+    }
+  }
+  for (int i = 0; i < size(); ++i) {
+    if (i == options_.me) {
+      records.emplace_back();
+      continue;
+    }
+    auto& queue = members_[static_cast<std::size_t>(i)].records;
+    records.push_back(std::move(queue.front()));
+    queue.pop_front();
+  }
+  return records;
+}
+
+Status OrderedLane::step(std::vector<Finished>& finished) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (int i = 0; i < size(); ++i) {
+      if (members_[static_cast<std::size_t>(i)].corrupt) {
+        return Status::internal(options_.memberNames[static_cast<std::size_t>(i)] +
+                                " sent an ordered operation that makes no sense");
+      }
+    }
+  }
+  while (busy()) {
+    const std::lock_guard lock(order_);
+    if (flights_.empty() || !flights_.front().sent) return {};
+    const auto records = takeRecords();
+    if (!records) return {};
+    finished.push_back(finish(flights_.front(), *records));
+    flights_.pop_front();
+    ++finished_;
+    busy_.fetch_sub(1, std::memory_order_relaxed);
+    sendWhatMay();
+  }
+  return {};
+}
+
+std::optional<Dissent> OrderedLane::disagreement(const Flight& flight,
+                                                 const std::vector<OrderedRecord>& parts) const {
+  if (std::all_of(parts.begin(), parts.end(), [&](const OrderedRecord& part) {
+        return part.head.size() == flight.head.size() &&
+               std::memcmp(part.head.data(), flight.head.data(), flight.head.size()) == 0;
+      })) {
+    return std::nullopt;
+  }
+  std::vector<OrderedHead> heads;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto head = decodeOrderedHead(parts[i].head);
+    if (!head) return Dissent{options_.memberNames[i] + " sent a broken head", static_cast<int>(i)};
+    heads.push_back(std::move(*head));
+  }
+  const auto number = std::to_string(flight.number + 1);
+  for (std::size_t i = 1; i < heads.size(); ++i) {
+    if (heads[i].name == heads[0].name) continue;
+    return Dissent{"ordered operation " + number + " is '" + heads[0].name + "' on " +
+                       options_.memberNames[0] + " and '" + heads[i].name + "' on " +
+                       options_.memberNames[i] +
+                       ": ordered operations must be submitted in the same order by all ranks",
+                   static_cast<int>(i)};
+  }
+  std::vector<Voice> voices;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    voices.push_back({static_cast<int>(i), &heads[i].meta});
+  }
+  return dissent(flight.entry->request.name, voices, options_.memberNames);
+}
+
+OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& records) const {
+  Entry& entry = *flight.entry;
+  const Meta& meta = entry.request.meta;
+  Finished finished{flight.entry, {}};
+  std::vector<OrderedRecord> parts;
+  for (int i = 0; i < size(); ++i) {
+    // They were looked at when they came.
+    auto part = decodeOrdered(records[static_cast<std::size_t>(i)]);
+    parts.push_back(i == options_.me || !part ? OrderedRecord{false, flight.number, flight.head, {}}
+                                              : *part);
+  }
+  if (auto found = disagreement(flight, parts)) {
+    finished.status = Status(Code::kMismatch, std::move(found->text));
+    finished.culprit = found->culprit;
+    return finished;
+  }
+  const std::int64_t bytes = meta.kind == Kind::kBarrier ? 0 : meta.bytes();
+  for (int i = 0; i < size(); ++i) {
+    auto& part = parts[static_cast<std::size_t>(i)];
+    if (i == options_.me) {
+      part.payload = bytesOf(entry.request.input, bytes);
+    } else if (part.payload.size() !=
+               (needs(meta, i, options_.me) ? static_cast<std::size_t>(bytes) : 0)) {
+      finished.status = Status::internal(options_.memberNames[static_cast<std::size_t>(i)] +
+                                         " sent data of another size than it said");
+      finished.culprit = i;
+      return finished;
+    }
+  }
+  const bool receives = meta.kind == Kind::kAllreduce || meta.kind == Kind::kBroadcast ||
+                        (meta.kind == Kind::kReduce && meta.root == options_.me);
+  if (!receives) return finished;
+  auto out = provideOutput(entry, meta.shape);
+  if (!out.ok()) {
+    finished.status = out.status();
+    return finished;
+  }
+  if (meta.kind == Kind::kBroadcast) {
+    const auto& data = parts[static_cast<std::size_t>(meta.root)].payload;
+    if (*out != data.data() && bytes > 0) std::memmove(*out, data.data(), data.size());
+    return finished;
+  }
+  if (bytes == 0) return finished;
+  std::vector<const void*> sources;
+  for (const auto& part : parts) sources.push_back(part.payload.data());
+  Scale scale{meta.prescale, meta.postscale, 1};
+  if (meta.op == ReduceOp::kAverage) scale.divisor = size();
+  const FpModeGuard guard;
+  void* const destination = *out;
+  reduce(std::span(&destination, 1), sources, meta.elements(), meta.dtype,
+         meta.op == ReduceOp::kAverage ? ReduceOp::kSum : meta.op, scale, Store::kCached);
+  return finished;
+}
+
+int OrderedLane::lostTo() const {
+  if (!busy()) return -1;
+  const std::lock_guard lock(mutex_);
+  for (const int member : missing()) {
+    if (members_[static_cast<std::size_t>(member)].left) return member;
+  }
+  return -1;
+}
+
+std::optional<OrderedLane::Stall> OrderedLane::stall(TimePoint now, Duration olderThan) const {
+  const std::lock_guard lock(order_);
+  if (flights_.empty()) return std::nullopt;
+  const Entry& oldest = *flights_.front().entry;
+  if (now - oldest.submitted < olderThan) return std::nullopt;
+  const std::lock_guard arrivals(mutex_);
+  return Stall{oldest.request.name, missing(), now - oldest.submitted};
+}
+
+std::vector<EntryPtr> OrderedLane::takeAll() {
+  const std::lock_guard lock(order_);
+  std::vector<EntryPtr> entries;
+  for (auto& flight : flights_) entries.push_back(std::move(flight.entry));
+  flights_.clear();
+  busy_.store(0, std::memory_order_relaxed);
+  return entries;
+}
+
+}  // namespace farandole

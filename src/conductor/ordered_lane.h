@@ -1,0 +1,123 @@
+// OrderedLane: small operations between machines whose order the caller promises.
+//
+// Names let ranks submit in any order, and cost a way to the sequencer and back before the data's
+// own way. Whoever promises that all members submit their ordered operations in the same order
+// needs neither: the n-th one of every member is the same operation. So each member sends what it
+// is, and its data, straight to all others, and whoever has everybody's n-th record finishes by
+// itself, in the order of the ranks, with the kernels of base/reduce.h. The promise is checked: a
+// record says what it is, and members that disagree all fail that operation with the same text; the
+// next is not affected.
+//
+// Only for what is small (takes()): everything goes to everybody. A member has at most kAhead
+// operations under way, which bounds what waits at the others.
+//
+// Threads. submit, leave: any, one at a time decides the order. receive: any. The rest: the driver.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "conductor/entry.h"
+#include "control/agreement.h"
+#include "control/ordered_record.h"
+
+namespace farandole {
+
+class OrderedLane {
+ public:
+  struct Options {
+    std::vector<std::string> memberNames;  // "rank 3"
+    int me = 0;
+    // To that member; those of a member arrive in order. Any thread.
+    // The first `room` bytes of a message are the sender's.
+    std::function<void(int member, std::string message)> send;
+    std::size_t room = 0;
+    // Something came for the driver. Any thread.
+    std::function<void()> wake;
+    // Called by the destructor: afterwards nobody calls receive(). May be empty.
+    std::function<void()> detach;
+  };
+  struct Finished {
+    EntryPtr entry;
+    Status status;
+    int culprit = -1;  // member
+  };
+  struct Stall {
+    std::string name;
+    std::vector<int> missing;  // members
+    Duration age{};
+  };
+
+  explicit OrderedLane(Options options);
+  ~OrderedLane();
+  OrderedLane(const OrderedLane&) = delete;
+  OrderedLane& operator=(const OrderedLane&) = delete;
+
+  // Whether such an operation may go this way: the same answer on all members.
+  static bool takes(const Meta& meta, int members);
+
+  void submit(const EntryPtr& entry);
+  // From another member, as it came.
+  void receive(int member, std::span<const std::byte> message);
+  // Tells the others that nothing comes any more. Once.
+  void leave();
+
+  // Finishes what can be finished, in order. An error: a member does not keep to the protocol.
+  Status step(std::vector<Finished>& finished);
+  // Whether something is under way. Any thread.
+  bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }
+  // The member that has left without its part of what is under way; -1: none.
+  int lostTo() const;
+  std::optional<Stall> stall(TimePoint now, Duration olderThan) const;
+  // Forgets and returns everything under way.
+  std::vector<EntryPtr> takeAll();
+
+ private:
+  struct Flight {
+    EntryPtr entry;
+    std::vector<std::byte> head;
+    std::uint64_t number = 0;
+    bool sent = false;
+  };
+  struct Member {
+    std::deque<std::vector<std::byte>> records;
+    std::uint64_t next = 0;  // number of its next record
+    bool left = false;
+    bool corrupt = false;
+  };
+  using Records = std::vector<std::vector<std::byte>>;
+
+  int size() const { return static_cast<int>(options_.memberNames.size()); }
+  // Under order_.
+  void sendWhatMay();
+  void send(Flight& flight);
+  // Everybody's record of the oldest operation, or nothing.
+  std::optional<Records> takeRecords();
+  std::vector<int> missing() const;  // members without a record of it
+  Finished finish(const Flight& flight, const Records& records) const;
+  std::optional<Dissent> disagreement(const Flight& flight,
+                                      const std::vector<OrderedRecord>& parts) const;
+
+  const Options options_;
+  std::atomic<std::size_t> busy_{0};
+
+  mutable std::mutex order_;
+  // Guarded by order_, which is held while sending and never taken by receive().
+  std::deque<Flight> flights_;
+  std::uint64_t next_ = 0;
+  std::uint64_t finished_ = 0;
+  bool leaving_ = false;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_; taken after order_.
+  std::vector<Member> members_;
+};
+
+}  // namespace farandole

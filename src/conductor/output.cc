@@ -1,0 +1,31 @@
+#include "conductor/output.h"
+
+#include <cstdlib>
+
+namespace farandole {
+
+Result<void*> provideOutput(Entry& entry, std::vector<std::int64_t> shape) {
+  std::size_t bytes = sizeOf(entry.request.meta.dtype);
+  for (const auto dimension : shape) bytes *= static_cast<std::size_t>(dimension);
+  void* memory = entry.request.output;
+  if (memory == nullptr && entry.request.allocate) {
+    memory = entry.request.allocate(bytes, shape);
+    if (memory == nullptr && bytes > 0) {
+      return Status::outOfMemory("the allocator gave no memory for " + std::to_string(bytes) +
+                                 " bytes of output");
+    }
+  }
+  if (memory == nullptr) {
+    memory = std::aligned_alloc(64, (bytes + 64) & ~std::size_t{63});
+    if (memory == nullptr) {
+      return Status::outOfMemory("no memory for " + std::to_string(bytes) + " bytes of output");
+    }
+    entry.outcome.owned.reset(memory);
+  }
+  entry.outcome.data = memory;
+  entry.outcome.bytes = bytes;
+  entry.outcome.shape = std::move(shape);
+  return memory;
+}
+
+}  // namespace farandole

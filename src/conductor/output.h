@@ -1,0 +1,16 @@
+// Where an operation's result goes: the caller's memory, what its allocator gives, or memory of the
+// library's own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "conductor/entry.h"
+
+namespace farandole {
+
+// Noted in the entry's outcome, with its size and shape.
+Result<void*> provideOutput(Entry& entry, std::vector<std::int64_t> shape);
+
+}  // namespace farandole

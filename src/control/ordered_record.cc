@@ -1,0 +1,63 @@
+#include "control/ordered_record.h"
+
+#include <cstring>
+
+namespace farandole {
+namespace {
+
+// leaves u8, number u64, bytes of the head u32
+constexpr std::size_t kFront = 1 + 8 + 4;
+
+}  // namespace
+
+std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta) {
+  Writer writer;
+  writer.text(name);
+  meta.encode(writer);
+  return writer.take();
+}
+
+std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  OrderedHead head;
+  head.name = reader.text(kMaxNameBytes);
+  auto meta = Meta::decode(reader);
+  if (!meta || !reader.finished()) return std::nullopt;
+  head.meta = std::move(*meta);
+  return head;
+}
+
+std::string encodeOrdered(const OrderedRecord& record, std::size_t room) {
+  const auto leaves = static_cast<std::uint8_t>(record.leaves);
+  const auto head = static_cast<std::uint32_t>(record.head.size());
+  char front[kFront];
+  std::memcpy(front, &leaves, sizeof leaves);
+  std::memcpy(front + 1, &record.number, sizeof record.number);
+  std::memcpy(front + 9, &head, sizeof head);
+  const auto append = [](std::string& to, std::span<const std::byte> bytes) {
+    to.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  std::string message;
+  message.reserve(room + kFront + record.head.size() + record.payload.size());
+  message.assign(room, '\0');
+  message.append(front, kFront);
+  append(message, record.head);
+  append(message, record.payload);
+  return message;
+}
+
+std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  OrderedRecord record;
+  const auto leaves = reader.number<std::uint8_t>();
+  record.number = reader.number<std::uint64_t>();
+  const auto head = reader.number<std::uint32_t>();
+  if (!reader.ok() || leaves > 1 || head > bytes.size() - kFront) return std::nullopt;
+  record.leaves = leaves == 1;
+  record.head = bytes.subspan(kFront, head);
+  record.payload = bytes.subspan(kFront + head);
+  if (record.leaves && bytes.size() > kFront) return std::nullopt;
+  return record;
+}
+
+}  // namespace farandole

@@ -1,0 +1,38 @@
+// The messages of an ordered lane (conductor/ordered_lane.h): what one member tells another of its
+// n-th ordered operation, and that it leaves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/meta.h"
+
+namespace farandole {
+
+// As it lies in a message.
+struct OrderedRecord {
+  bool leaves = false;       // the rest is empty
+  std::uint64_t number = 0;  // counts the sender's ordered operations
+  std::span<const std::byte> head;
+  std::span<const std::byte> payload;
+};
+
+// The name and the meta: equal bytes mean the same operation.
+std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta);
+struct OrderedHead {
+  std::string name;
+  Meta meta;
+};
+std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes);
+
+// Behind `room` bytes that are the caller's.
+std::string encodeOrdered(const OrderedRecord& record, std::size_t room);
+// nullopt for anything that is not exactly one well-formed message; the head is looked at only when
+// it differs from one's own.
+std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes);
+
+}  // namespace farandole

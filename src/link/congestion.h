@@ -1,0 +1,21 @@
+// How TCP shares the way with others: the congestion control of the connections between ranks.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace farandole::link {
+
+// auto: the system's own, but none that paces. Such a one (bbr) spreads out what it is given
+// according to what it has seen of the connection, and a rank sends in bursts after pauses: a
+// megabyte takes twice as long. It is replaced by cubic, or by reno, which needs no permission.
+inline constexpr const char* kAutoCongestion = "auto";
+inline constexpr const char* kSystemCongestion = "system";  // as it is
+
+// Whether that can be chosen here; the error names what can.
+Status checkCongestion(const std::string& wish);
+// Never fails: a connection works with any.
+void chooseCongestion(int fd, const std::string& wish);
+
+}  // namespace farandole::link
