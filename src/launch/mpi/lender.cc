@@ -14,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
 #include "launch/mpi/ticket.h"
 
@@ -115,6 +116,10 @@ int lendMain(const std::vector<std::string>& words) {
   }
   const int rank = rankOf(variables);
   if (rank < 0) return complain("this MPI's starter does not tell its processes their rank");
+  // Its library must be the ranks', and only this process descends from it.
+  if (const auto starters = mpiAncestors(); !starters.empty()) {
+    variables.push_back(kMpiStarterVariable + ("=" + starters.front().string()));
+  }
   const std::string fdText = text("PMI_FD");
   UniqueFd manager(fdText.empty() ? -1 : std::atoi(fdText.c_str()));
 

@@ -49,7 +49,7 @@ TEST(MpiStarter, Hydra) {
 TEST(MpiStarter, SlurmServesBoth) {
   EXPECT_EQ(mpiStarter(environment({{"PMIX_NAMESPACE", "slurm.pmix.1.0"},
                                     {"PMIX_RANK", "0"},
-                                    {"SLURM_NTASKS", "8"}}))
+                                    {"SLURM_STEP_NUM_TASKS", "8"}}))
                 .kind,
             Kind::kEither);
   EXPECT_EQ(
