@@ -37,7 +37,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 head -c 128 /dev/urandom >"$folder/munge.key"
 chmod 600 "$folder/munge.key"
 munged --force --foreground --key-file="$folder/munge.key" --socket="$folder/munge.socket" \
-  --pid-file="$folder/munged.pid" --log-file="$folder/munged.log" --seed-file="$folder/munge.seed" &
+  --pid-file="$folder/munged.pid" --log-file="$folder/munged.log" --seed-file="$folder/munge.seed" >"$folder/munged.out.log" 2>&1 &
 pids+=($!)
 
 node=$(hostname -s)
@@ -83,10 +83,10 @@ wait_for() {  # wait_for WHAT SECONDS COMMAND...
   done
 }
 wait_for munged 20 test -S "$folder/munge.socket"
-slurmctld -D -f "$folder/slurm.conf" &
+slurmctld -D -f "$folder/slurm.conf" >/dev/null 2>&1 &
 pids+=($!)
 wait_for slurmctld 20 scontrol ping
-slurmd -D -f "$folder/slurm.conf" -N "$node" &
+slurmd -D -f "$folder/slurm.conf" -N "$node" >/dev/null 2>&1 &
 pids+=($!)
 idle() { [ "$(sinfo -h -o %t)" = idle ]; }
 wait_for "an idle node" 30 idle

@@ -78,6 +78,8 @@ TEST(MpiCandidates, TheStarterDecides) {
   EXPECT_EQ(kinds.value(), std::vector{MpiAbi::kMpich});
   EXPECT_EQ(mpiCandidates({}, {}).value().size(), 2u);
   EXPECT_EQ(mpiCandidates({Kind::kEither, 2}, {}).value().size(), 2u);
+  // Distributions build MPICH for PMI 2, and Open MPI for PMIx.
+  EXPECT_EQ(mpiCandidates({Kind::kEither, 2, MpiAbi::kMpich}, {}).value().front(), MpiAbi::kMpich);
 }
 
 TEST(MpiCandidates, ANameThatContradictsTheStarterIsAnError) {
