@@ -16,6 +16,7 @@
 
 #include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
+#include "launch/mpi/own_ports.h"
 #include "launch/mpi/ticket.h"
 
 extern char** environ;
@@ -98,6 +99,8 @@ int enterMain(const std::vector<std::string>& words) {
   const int manager = ticket->manager.get();
   if (manager >= 0) ::fcntl(manager, F_SETFD, 0);
   std::vector<std::string> environment = withTicket(environ, ticket->variables, manager);
+  narrowPorts(environment, std::atoi(text("FARANDOLE_LOCAL_RANK").c_str()),
+              std::atoi(text("FARANDOLE_LOCAL_SIZE").c_str()));
   std::vector<std::string> arguments(words.begin() + 2, words.end());
   ::execve(words[1].c_str(), pointers(arguments).data(), pointers(environment).data());
   complain(who + "cannot execute '" + words[1] + "': " + std::strerror(errno));

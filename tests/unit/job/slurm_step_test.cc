@@ -33,7 +33,7 @@ Variables stepOfThree() {
 
 TEST(SlurmStep, SaysWhoARankIs) {
   Variables variables = stepOfThree();
-  const auto identity = identify(environment(variables));
+  auto identity = identify(environment(variables));
   ASSERT_TRUE(identity.ok()) << identity.status().message();
   EXPECT_EQ(identity->config.rank, 2);
   EXPECT_EQ(identity->config.size, 3);
@@ -50,7 +50,7 @@ TEST(SlurmStep, OthersHaveTheLastWord) {
        {std::pair{"FARANDOLE_RANK", "0"}, {"PMI_FD", "7"}, {"WORLD_SIZE", "1"}}) {
     Variables variables = stepOfThree();
     variables[name] = value;
-    const auto identity = identify(environment(variables));
+    auto identity = identify(environment(variables));
     ASSERT_TRUE(identity.ok()) << name;
     EXPECT_FALSE(identity->meeting.has_value()) << name;
   }
@@ -75,7 +75,7 @@ TEST(SlurmStep, OneNodeMeetsOnTheLoopback) {
 TEST(SlurmStep, SeveralNodesNeedASecret) {
   Variables variables = stepOfThree();
   variables.erase("FARANDOLE_SECRET");
-  const auto identity = identify(environment(variables));
+  auto identity = identify(environment(variables));
   ASSERT_FALSE(identity.ok());
   EXPECT_THAT(identity.status().message(), HasSubstr("FARANDOLE_SECRET_FILE"));
 }
@@ -89,7 +89,7 @@ TEST(SlurmStep, NonsenseIsRefusedByName) {
                                     {"SLURM_STEP_NODELIST", "node["}}) {
     Variables variables = stepOfThree();
     variables[name] = value;
-    const auto step = slurmStep(environment(variables));
+    auto step = slurmStep(environment(variables));
     ASSERT_FALSE(step.ok()) << name << "=" << value;
     EXPECT_THAT(step.status().message(), HasSubstr(std::string(name) + "=" + value));
   }
