@@ -5,33 +5,21 @@ farandole=$1
 program=$2
 folder=$(mktemp -d /tmp/farandole-slurm-ranks.XXXXXX)
 trap 'rm -rf "$folder"' EXIT
-failed=0
-
-expect() {  # expect NAME COMMAND...: both ranks of two, each checked
-  local name=$1 text code=0
-  shift
-  text=$(timeout -k 5 60 "$@" 2>&1) || code=$?
-  if [ $code -eq 0 ] && [ "$(grep -c 'rank [01] of 2: ' <<<"$text")" -eq 2 ]; then
-    echo "$name: ok"
-    return
-  fi
-  echo "$name: code $code"
-  echo "$text"
-  failed=1
-}
+# shellcheck source=tests/expect_ranks.sh
+. "$(dirname "$0")/../expect_ranks.sh"
 
 # Without any MPI: Slurm's variables say who is who.
-expect "srun" srun -n2 --mpi=none "$program" bits
+expect_ranks 2 "srun" srun -n2 --mpi=none "$program" bits
 # What MPI's ranks get from Slurm's own process managers.
 export FARANDOLE_HIERARCHY=off
-expect "srun --mpi=pmi2, MPICH" srun -n2 --mpi=pmi2 "$program" bits
-expect "srun --mpi=pmix, Open MPI" srun -n2 --mpi=pmix "$program" bits
+expect_ranks 2 "srun --mpi=pmi2, MPICH" srun -n2 --mpi=pmi2 "$program" bits
+expect_ranks 2 "srun --mpi=pmix, Open MPI" srun -n2 --mpi=pmix "$program" bits
 unset FARANDOLE_HIERARCHY
 # Our launcher in an allocation.
-expect "salloc" salloc -Q -n2 "$farandole" run "$program" bits
+expect_ranks 2 "salloc" salloc -Q -n2 "$farandole" run "$program" bits
 printf '#!/bin/sh\nexec "%s" run "%s" bits\n' "$farandole" "$program" >"$folder/job.sh"
 # shellcheck disable=SC2016
-expect "sbatch" sh -c 'sbatch -Q -W -n2 -o "$0/out" "$0/job.sh"; code=$?; cat "$0/out"; exit $code' "$folder"
+expect_ranks 2 "sbatch" sh -c 'sbatch -Q -W -n2 -o "$0/out" "$0/job.sh"; code=$?; cat "$0/out"; exit $code' "$folder"
 
 # An MPI that does not speak to this manager says so, instead of making a job of every rank.
 text=$(FARANDOLE_MPI=mpich timeout -k 5 60 srun -n2 --mpi=pmix "$program" bits 2>&1)

@@ -5,20 +5,8 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit
 bin=$(cd "$1/bin" && pwd)
 shift
-failed=0
-
-check() {  # check NAME COMMAND...: three ranks of three
-  local name=$1 text code=0
-  shift
-  text=$(timeout -k 5 60 "$@" 2>&1) || code=$?
-  if [ $code -eq 0 ] && [ "$(grep -c 'rank [012] of 3: ' <<<"$text")" -eq 3 ]; then
-    echo "$name: ok"
-    return
-  fi
-  echo "$name: code $code"
-  echo "$text"
-  failed=1
-}
+# shellcheck source=tests/expect_ranks.sh
+. tests/expect_ranks.sh
 
 # Without shared memory, so that MPI carries everything.
 for name in "$@"; do
@@ -30,8 +18,9 @@ for name in "$@"; do
     *) own=(env) ;;
   esac
   for each in bits rooted; do
-    check "$name, its own starter, $each" "${own[@]}" FARANDOLE_HIERARCHY=off "$starter" -n 3 "$bin/conformance_rank" $each
-    check "$name, farandole run, $each" "$bin/farandole" run -np 3 --engine mpi --mpi "$starter" --no-hierarchy \
+    expect_ranks 3 "$name, its own starter, $each" "${own[@]}" FARANDOLE_HIERARCHY=off "$starter" -n 3 \
+      "$bin/conformance_rank" $each
+    expect_ranks 3 "$name, farandole run, $each" "$bin/farandole" run -np 3 --engine mpi --mpi "$starter" --no-hierarchy \
       "$bin/conformance_rank" $each
   done
 done
