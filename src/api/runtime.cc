@@ -155,7 +155,8 @@ Status Runtime::startConducting() {
 void Runtime::lost(const Status& status) {
   if (mpi_ == nullptr) return;
   mpi_->rankLost(status.message());
-  abortAfter_.start(*mpi_, kGraceUnderMpi, status.message());
+  // Under our launcher, that ends the ranks, after its own --grace.
+  if (config_.agent.empty()) abortAfter_.start(*mpi_, kGraceUnderMpi, status.message());
 }
 
 std::shared_ptr<const Runtime::SetInfo> Runtime::set(std::int32_t id) const {
