@@ -68,6 +68,7 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
     auto started = startUnderMpi(config, deadline);
     FARANDOLE_RETURN_IF_ERROR(started.status());
     engine_ = std::move(started->engine);
+    mpi_.store(engine_.get(), std::memory_order_release);
     mpiConfig_ = config;
     if (started->bootstrap) listenTo(std::move(started->bootstrap));
     return {};
@@ -90,6 +91,7 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
   auto engine = startMpiBeside(config, deadline);
   FARANDOLE_RETURN_IF_ERROR(engine.status());
   engine_ = std::move(engine).value();
+  mpi_.store(engine_.get(), std::memory_order_release);
   mpiConfig_ = config;
   return {};
 }
@@ -99,7 +101,12 @@ void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
   agent_ = std::move(bootstrap);
   // Events reach whatever runtime there is at that time.
   agent_->onRankEnd([this](const RankEnd& end) {
-    if (const auto current = runtime()) current->rankEnded(end);
+    if (const auto current = runtime()) {
+      current->rankEnded(end);
+    } else if (Engine* const mpi = mpi_.load(std::memory_order_acquire)) {
+      // After shutdown: MPI has still to end.
+      mpi->rankLost(describe(end));
+    }
   });
 }
 

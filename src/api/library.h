@@ -69,9 +69,10 @@ class Library {
   // Guarded by mutex_.
   std::shared_ptr<Runtime> runtime_;
   std::map<const void*, Allocation> allocations_;
-  std::unique_ptr<Engine> engine_;    // of the MPI that started this rank, if one did
-  Config mpiConfig_;                  // who this rank is then
-  std::unique_ptr<Bootstrap> agent_;  // once connected it stays: init and shutdown repeat quickly
+  std::unique_ptr<Engine> engine_;     // of the MPI that started this rank, if one did
+  std::atomic<Engine*> mpi_{nullptr};  // the same, for the bootstrap's thread
+  Config mpiConfig_;                   // who this rank is then
+  std::unique_ptr<Bootstrap> agent_;   // once connected it stays: init and shutdown repeat quickly
 
   std::atomic<std::uint64_t> epoch_{0};
   HandleTable handles_;

@@ -2,18 +2,27 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <numeric>
 
 #include "bootstrap/meeting.h"
 #include "conductor/process_state.h"
 
 namespace farandole {
+namespace {
+
+// MPI's own starters usually give none at all.
+constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
+
+}  // namespace
+
 Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
                  Timeline& timeline)
     : config_(config),
       epoch_(epoch),
       agent_(agent),
       engine_(config.engine == "link" ? nullptr : engine),
+      mpi_(engine),
       timeline_(timeline) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
@@ -127,7 +136,8 @@ Status Runtime::startConducting() {
     const int local = topology_.at(rank).localRank;
     peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
   }
-  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(peers));
+  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(peers),
+                            [this](const Status& status) { lost(status); });
   FARANDOLE_RETURN_IF_ERROR(watch.status());
   {
     const std::lock_guard lock(watchMutex_);
@@ -140,6 +150,13 @@ Status Runtime::startConducting() {
     });
   }
   return {};
+}
+
+void Runtime::lost(const Status& status) {
+  if (mpi_ == nullptr) return;
+  mpi_->rankLost(status.message());
+  // Under our launcher, that ends the ranks, after its own --grace.
+  if (config_.agent.empty()) abortAfter_.start(*mpi_, kGraceUnderMpi, status.message());
 }
 
 std::shared_ptr<const Runtime::SetInfo> Runtime::set(std::int32_t id) const {
@@ -171,6 +188,7 @@ void Runtime::stop() {
     const std::lock_guard lock(watchMutex_);
     watch = std::move(watch_);
   }
+  abortAfter_.cancel();
 }
 
 void Runtime::closeAfterFork() {

@@ -17,6 +17,7 @@
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
 #include "conductor/watch.h"
+#include "job/abort_after.h"
 #include "job/job_link.h"
 #include "job/topology.h"
 
@@ -65,6 +66,8 @@ class Runtime {
   // Connections with the ranks of other machines, if there are any.
   Status joinMesh(Deadline deadline);
   Status startConducting();
+  // A rank is gone: MPI is told, and given up if this rank does not end.
+  void lost(const Status& status);
   Status makeSet(std::int32_t id, const SetInfo& info, const std::string& key, Deadline deadline);
   // The members of a set on this machine.
   struct Locals {
@@ -98,6 +101,7 @@ class Runtime {
   const std::uint64_t epoch_;
   Bootstrap* const agent_;
   Engine* const engine_;  // between machines, instead of the link; may be null
+  Engine* const mpi_;     // MPI in this process, whatever carries the data; may be null
   Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;
   std::vector<pid_t> pids_;  // by local rank
@@ -106,6 +110,7 @@ class Runtime {
   std::unique_ptr<LeaveMarks> marks_;
   std::unique_ptr<Conductor> conductor_;
   std::mutex watchMutex_;
+  AbortAfter abortAfter_;
   std::unique_ptr<Watch> watch_;  // guarded by watchMutex_: accounts come from the agent's thread
 
   mutable std::mutex mutex_;

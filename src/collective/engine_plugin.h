@@ -21,7 +21,7 @@
 namespace farandole {
 
 // Raised with every change of what stands in this file or in communicator.h.
-inline constexpr std::uint32_t kEngineInterface = 1;
+inline constexpr std::uint32_t kEngineInterface = 2;
 
 struct EngineStart {
   // All ranks must have started the engine by then.
@@ -61,6 +61,10 @@ class Engine {
   virtual Result<std::unique_ptr<Communicator>> communicator(std::span<const int> ranks,
                                                              std::uint32_t key,
                                                              Deadline deadline) = 0;
+
+  // A rank is gone for good: the outside library must not wait for it at its own end. why: a line
+  // that names it. Any thread.
+  virtual void rankLost(const std::string& why) = 0;
 
   // Ends all processes of the job through the outside library. Does not return. Any thread.
   [[noreturn]] virtual void abort(int code) = 0;

@@ -29,13 +29,13 @@ MpiStarter mpiStarter(const GetEnv& getEnv) {
   if (isSet(getEnv, "PMI_FD") || isSet(getEnv, "PMI_PORT")) {
     // Hydra's; also that of srun --mpi=pmi2, which an Open MPI may have been built for.
     const bool slurm = isSet(getEnv, "SLURM_PROCID") && isSet(getEnv, "PMI_JOBID");
-    return {slurm ? Kind::kEither : Kind::kMpich, number(getEnv, "PMI_SIZE")};
+    return {slurm ? Kind::kEither : Kind::kMpich, number(getEnv, "PMI_SIZE"), MpiAbi::kMpich};
   }
   if (isSet(getEnv, "PMIX_NAMESPACE") && isSet(getEnv, "PMIX_RANK")) {
     const char* space = getEnv("PMIX_NAMESPACE");
     // srun --mpi=pmix serves every library that speaks PMIx.
     if (std::strncmp(space, "slurm.", 6) == 0)
-      return {Kind::kEither, number(getEnv, "SLURM_NTASKS")};
+      return {Kind::kEither, number(getEnv, "SLURM_STEP_NUM_TASKS")};
     return {Kind::kOpenMpi, number(getEnv, "OMPI_COMM_WORLD_SIZE")};
   }
   return {};
@@ -76,6 +76,8 @@ Result<std::vector<MpiAbi>> mpiCandidates(const MpiStarter& starter, const MpiNa
     return std::vector<MpiAbi>{wanted.abi};
   }
   if (decided) return std::vector<MpiAbi>{started};
+  if (starter.likely == MpiAbi::kMpich)
+    return std::vector<MpiAbi>{MpiAbi::kMpich, MpiAbi::kOpenMpi};
   return std::vector<MpiAbi>{MpiAbi::kOpenMpi, MpiAbi::kMpich};
 }
 

@@ -1,15 +1,13 @@
 // Loading an MPI library: the part of mpi_choice.h that looks at this process and its disks.
 #include <dlfcn.h>
 #include <link.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
+#include "base/mpi_ancestor.h"
 #include "collective/mpi_choice.h"
 
 namespace farandole {
@@ -65,36 +63,6 @@ std::string loadedPath() {
   return found;
 }
 
-// The executables of this process's ancestors, nearest first: one of them may be an mpirun or its
-// daemon, and its library lies beside it.
-std::vector<fs::path> ancestors() {
-  std::vector<fs::path> result;
-  pid_t pid = getppid();
-  for (int level = 0; level < 8 && pid > 1; ++level) {
-    const std::string folder = "/proc/" + std::to_string(pid);
-    std::error_code error;
-    const fs::path program = fs::read_symlink(folder + "/exe", error);
-    if (!error) result.push_back(program);
-    std::ifstream file(folder + "/stat");
-    std::string line;
-    std::getline(file, line);
-    // "pid (name) state ppid …"; the name may hold anything.
-    const std::size_t end = line.rfind(')');
-    if (end == std::string::npos || end + 4 >= line.size()) break;
-    pid = static_cast<pid_t>(std::strtol(line.c_str() + end + 4, nullptr, 10));
-  }
-  return result;
-}
-
-bool isStarter(const fs::path& program) {
-  const std::string file = program.filename().string();
-  for (const std::string_view known :
-       {"orterun", "orted", "prterun", "prted", "prte", "mpirun", "mpiexec", "hydra"}) {
-    if (startsWith(file, known)) return true;
-  }
-  return false;
-}
-
 // Where a library may lie that the system's loader does not know, best first.
 std::vector<fs::path> likelyFolders(const GetEnv& getEnv, bool started) {
   std::vector<fs::path> folders;
@@ -103,9 +71,10 @@ std::vector<fs::path> likelyFolders(const GetEnv& getEnv, bool started) {
     for (const char* lib : {"lib", "lib64", "lib/release"}) folders.push_back(root / lib);
   };
   if (started) {
-    for (const fs::path& program : ancestors()) {
-      if (isStarter(program)) beside(program);
-    }
+    // A rank of our launcher is no descendant of MPI's starter, and is told of it.
+    const char* const told = getEnv(kMpiStarterVariable);
+    if (told != nullptr && *told == '/') beside(told);
+    for (const fs::path& program : mpiAncestors()) beside(program);
     return folders;
   }
   for (const char* root :

@@ -21,8 +21,10 @@ constexpr int kAccountMs = 20;
 }  // namespace
 
 Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                            Conductor& conductor, std::vector<Peer> peers) {
-  std::unique_ptr<Watch> watch(new Watch(neighbourhood, marks, conductor, std::move(peers)));
+                                            Conductor& conductor, std::vector<Peer> peers,
+                                            Lost lost) {
+  std::unique_ptr<Watch> watch(
+      new Watch(neighbourhood, marks, conductor, std::move(peers), std::move(lost)));
   watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watch->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->wake_ || !watch->bell_) return Status::fromErrno("eventfd", errno);
@@ -31,10 +33,11 @@ Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveM
 }
 
 Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor,
-             std::vector<Peer> peers)
+             std::vector<Peer> peers, Lost lost)
     : neighbourhood_(neighbourhood),
       marks_(marks),
       conductor_(conductor),
+      lost_(std::move(lost)),
       peers_(std::move(peers)) {
   for (const Peer& peer : peers_) locals_.push_back(peer.rank);
 }
@@ -51,13 +54,18 @@ bool Watch::stopRequested(int milliseconds) {
   return ::poll(&entry, 1, milliseconds) > 0;
 }
 
+void Watch::fail(Status status) {
+  conductor_.fail(status);
+  if (lost_) lost_(status);
+}
+
 void Watch::rankEnded(const RankEnd& end) {
   {
     const std::lock_guard lock(mutex_);
     accounts_.insert_or_assign(end.rank, end);
   }
   if (end.rank < 0) {
-    conductor_.fail(Status(Code::kPeerLost, end.lastLines.empty() ? describe(end) : end.lastLines));
+    fail(Status(Code::kPeerLost, end.lastLines.empty() ? describe(end) : end.lastLines));
   } else {
     tell({end.rank, end.host, {}});
   }
@@ -98,7 +106,7 @@ void Watch::judge(const News& news) {
   Status status(Code::kPeerLost, accountOf(news.rank, news.status.message()));
   // Meanwhile it may have turned out to have given up.
   if (marks_.of(news.rank) != kStillHere) return;
-  conductor_.fail(status.withRank(news.rank, news.host));
+  fail(status.withRank(news.rank, news.host));
 }
 
 void Watch::run() {
@@ -139,7 +147,7 @@ void Watch::peerEnded(const Peer& peer) {
       Code::kPeerLost,
       accountOf(peer.rank, "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
                                std::to_string(peer.pid) + ") has ended without shutting down"));
-  conductor_.fail(status.withRank(peer.rank, peer.host));
+  fail(status.withRank(peer.rank, peer.host));
 }
 
 std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {

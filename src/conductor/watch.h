@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -31,9 +32,13 @@ class Watch {
     pid_t pid = 0;
   };
 
-  // peers: the other ranks of this machine. The references outlive it.
+  using Lost = std::function<void(const Status&)>;
+
+  // peers: the other ranks of this machine. lost: told of a loss, after the conductor; on any
+  // thread; may be empty. The references outlive it.
   static Result<std::unique_ptr<Watch>> start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                              Conductor& conductor, std::vector<Peer> peers);
+                                              Conductor& conductor, std::vector<Peer> peers,
+                                              Lost lost);
   ~Watch() { stop(); }
 
   // What the agent says of a rank's end, or that the agent itself is gone (rank -1). Any thread.
@@ -50,7 +55,8 @@ class Watch {
   };
 
   Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor,
-        std::vector<Peer> peers);
+        std::vector<Peer> peers, Lost lost);
+  void fail(Status status);
   void run();
   void tell(News news);
   void judge(const News& news);
@@ -63,6 +69,7 @@ class Watch {
   Neighbourhood& neighbourhood_;
   LeaveMarks& marks_;
   Conductor& conductor_;
+  const Lost lost_;
   std::vector<std::int32_t> locals_;  // the ranks that are judged by their pidfd
   std::vector<Peer> peers_;           // the thread's own
   std::map<int, bool> stopped_;       // by local rank: reported as stopped; the thread's own

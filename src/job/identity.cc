@@ -11,11 +11,11 @@
 
 #include "base/fd.h"
 #include "bootstrap/unix_socket.h"
+#include "collective/mpi_choice.h"
+#include "job/slurm_step.h"
 
 namespace farandole {
 namespace {
-
-using GetEnv = std::function<const char*(const char*)>;
 
 std::string valueOf(const GetEnv& getEnv, const char* name) {
   const char* value = getEnv(name);
@@ -161,6 +161,18 @@ Result<Identity> identify(const GetEnv& getEnv) {
   FARANDOLE_RETURN_IF_ERROR(config.status());
   Identity identity{std::move(config).value(), std::nullopt};
   const bool told = getEnv("FARANDOLE_RANK") != nullptr || getEnv("FARANDOLE_SIZE") != nullptr;
+  const bool foreign = !valueOf(getEnv, "RANK").empty() || !valueOf(getEnv, "WORLD_SIZE").empty();
+  if (!told && !foreign && mpiStarter(getEnv).kind == MpiStarter::Kind::kNone) {
+    auto step = slurmStep(getEnv);
+    FARANDOLE_RETURN_IF_ERROR(step.status());
+    if (!step->has_value()) return identity;
+    const GetEnv translated = [&](const char* name) {
+      const auto found = (*step)->find(name);
+      return found != (*step)->end() ? found->second.c_str() : getEnv(name);
+    };
+    FARANDOLE_RETURN_IF_ERROR(adopt(translated, identity));
+    return identity;
+  }
   if (told || valueOf(getEnv, "WORLD_SIZE").empty() || valueOf(getEnv, "RANK").empty() ||
       valueOf(getEnv, "MASTER_ADDR").empty() || valueOf(getEnv, "WORLD_SIZE") == "1") {
     return identity;

@@ -1,5 +1,5 @@
 // Identity: who this rank is and where it meets the others: told by our launcher (FARANDOLE_*), or
-// by another one that sets RANK, WORLD_SIZE and MASTER_ADDR (torchrun, PyTorchJob).
+// by another one that sets RANK, WORLD_SIZE and MASTER_ADDR (torchrun, PyTorchJob), or by srun.
 #pragma once
 
 #include <functional>

@@ -106,6 +106,8 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   EngineStart options;
   options.deadline = deadline;
   options.logLevel = config.logLevel;
+  // One that its starter does not know makes every rank a job of its own.
+  options.expectedSize = mpiStarter([](const char* name) { return std::getenv(name); }).size;
   MpiStart start;
   auto engine = startMpiEngine("", options);
   FARANDOLE_RETURN_IF_ERROR(engine.status());

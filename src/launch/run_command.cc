@@ -116,8 +116,8 @@ void RunCommand::addOutputOptions() {
 }
 
 void RunCommand::addConnectionOptions() {
-  option("--engine", options_.engine, "What connects machines (default auto: link)",
-         "auto|link|mpi");
+  option("--engine", options_.engine,
+         "What connects machines (default auto: link, also called gloo)", "auto|link|gloo|mpi");
   option("--mpi", options_.mpi,
          "With --engine mpi: which one (default: the mpirun in PATH); an mpirun or libmpi.so",
          "openmpi|mpich|PATH");

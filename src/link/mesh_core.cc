@@ -29,8 +29,8 @@ Status LinkMesh::Core::start() {
       advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces);
   if (!addresses.ok()) return addresses.status();
   card_ = encodeLinkCard({options_.host, std::move(addresses).value()});
-  Result<std::unique_ptr<link::TlsContext>> tls = link::TlsContext::make(
-      std::move(key).value(), options_.rank, options_.size, options_.security);
+  Result<std::unique_ptr<link::TlsContext>> tls =
+      link::TlsContext::make(std::move(key).value(), options_.rank, options_.size);
   if (!tls.ok()) return tls.status();
   tls_ = std::move(tls).value();
   peers_.resize(static_cast<std::size_t>(options_.size));

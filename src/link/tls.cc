@@ -31,9 +31,8 @@ std::string lastSslError() {
   return text.empty() ? "no reason given" : text;
 }
 
-Result<std::unique_ptr<TlsContext>> TlsContext::make(LinkKey key, int rank, int size,
-                                                     WireSecurity mode) {
-  std::unique_ptr<TlsContext> made(new TlsContext(std::move(key), rank, size, mode));
+Result<std::unique_ptr<TlsContext>> TlsContext::make(LinkKey key, int rank, int size) {
+  std::unique_ptr<TlsContext> made(new TlsContext(std::move(key), rank, size));
   made->context_.reset(::SSL_CTX_new(::TLS_method()));
   SSL_CTX* context = made->context_.get();
   if (context == nullptr || ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||

@@ -59,23 +59,20 @@ class TlsSession {
 // Constant after construction; used by one loop.
 class TlsContext {
  public:
-  static Result<std::unique_ptr<TlsContext>> make(LinkKey key, int rank, int size,
-                                                  WireSecurity mode);
+  static Result<std::unique_ptr<TlsContext>> make(LinkKey key, int rank, int size);
   // fd stays the caller's.
   Result<std::unique_ptr<TlsSession>> connect(int fd, int peer) const;
   Result<std::unique_ptr<TlsSession>> accept(int fd) const;
 
  private:
   friend class TlsSession;
-  TlsContext(LinkKey key, int rank, int size, WireSecurity mode)
-      : key_(std::move(key)), rank_(rank), size_(size), mode_(mode) {}
+  TlsContext(LinkKey key, int rank, int size) : key_(std::move(key)), rank_(rank), size_(size) {}
   Result<std::unique_ptr<TlsSession>> open(int fd) const;
   SSL_SESSION* session(SSL* ssl, int from, int to) const;
 
   LinkKey key_;
   int rank_;
   int size_;
-  WireSecurity mode_;
   std::unique_ptr<SSL_CTX, FreeSslContext> context_;
 };
 

@@ -80,16 +80,19 @@ void conformUnderMpi(const Lab& lab, const Words& starter) {
 }
 
 // clang-format off
+Words openMpiWords(const char* hosts, const char* ranks) {
+  return {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "mpirun.openmpi", "-H", hosts, "-np", ranks,
+          "--mca", "plm_rsh_agent", "ssh -p 12345", "--mca", "btl", "tcp,self",
+          "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"};
+}
+// clang-format on
+
 TEST(LabEngines, HierarchyOverOpenMpiConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  conformUnderMpi(lab, {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                        "mpirun.openmpi", "-H", "h0:2,h1:2", "-np", "4",
-                        "--mca", "plm_rsh_agent", "ssh -p 12345", "--mca", "btl", "tcp,self",
-                        "--mca", "btl_tcp_if_include", "eth0",
-                        "--mca", "oob_tcp_if_include", "eth0"});
+  conformUnderMpi(lab, openMpiWords("h0:2,h1:2", "4"));
 }
-// clang-format on
 
 TEST(LabEngines, HierarchyOverMpichConforms) {
   LAB_OR_SKIP();
@@ -99,6 +102,21 @@ TEST(LabEngines, HierarchyOverMpichConforms) {
 
 std::string rankOn(const Lab& lab, const std::string& host) {
   return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
+}
+
+// Open MPI is told to let the others live: that they know whom they lost, and end, is ours.
+TEST(LabEngines, RankKilledUnderPlainOpenMpiIsNamedToAll) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  Words words = openMpiWords("h0:2,h1:1", "3");
+  words.insert(words.end(), {"--mca", "orte_enable_recovery", "1", CORE_RANK,
+                             "allreduce_until_lost", "ordinary", "alone", "leave", "7"});
+  const auto job = lab.start("h0", words);
+  ASSERT_TRUE(job->waitForOutput("ready", 3)) << job->err();
+  lab.shell("h1", "kill -9 " + rankOn(lab, "h1"));
+  const Outcome outcome = job->finish();
+  EXPECT_EQ(countOf(outcome.out, "code=4 rank=2 message=rank 2 on h1"), 2) << outcome.out;
+  expectNothingLeft(lab, 2);
 }
 
 // The same under our launcher, which has MPI's starter bring MPI to its ranks.

@@ -2,18 +2,17 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <climits>
 #include <new>
 #include <string>
 
 #include "base/futex.h"
 #include "collective/shm/fence.h"
+#include "collective/shm/rank_processors.h"
 
 namespace farandole {
 namespace {
@@ -24,14 +23,6 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
 
 // A sleeper looks around this often even if nobody rings: a belt to the braces of ring().
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
-
-int processorsOfThisProcess() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  // Machines with more than 1024 processors fail here; there nobody is crowded.
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return INT_MAX;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 // Ended, as far as its pidfd tells. Waits up to `milliseconds` for it.
 bool endedWithin(int pidfd, int milliseconds) {
@@ -57,8 +48,9 @@ Result<std::unique_ptr<Neighbourhood>> Neighbourhood::create(std::unique_ptr<Are
   result->own_ = std::move(own);
   result->me_ = me;
   result->epoch_ = epoch;
-  result->crowded_ = ranks > processorsOfThisProcess();
-  result->roomy_ = ranks * 2 <= processorsOfThisProcess();
+  const int processors = processorsTogether(pidfds);
+  result->crowded_ = ranks > processors;
+  result->roomy_ = ranks * 2 <= processors;
   result->pidfds_ = std::move(pidfds);
   FARANDOLE_RETURN_IF_ERROR(result->mapArenas(std::move(arenas)));
   FARANDOLE_RETURN_IF_ERROR(me == 0 ? result->makeHeader() : result->awaitHeader(deadline));

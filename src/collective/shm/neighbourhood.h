@@ -64,8 +64,8 @@ class Neighbourhood {
   int rank() const { return me_; }
   int size() const { return static_cast<int>(bases_.size()); }
   std::uint64_t epoch() const { return epoch_; }
-  // More runnable ranks here than processors this process may use: spinning would steal from those
-  // waited for.
+  // More runnable ranks here than processors they may use together: spinning would steal from
+  // those waited for.
   bool crowded() const { return crowded_; }
   // There are at least two processors for every rank of this machine: who spins disturbs nobody.
   bool roomy() const { return roomy_; }

@@ -5,6 +5,7 @@
 
 #include "engines/mpi/adasum.h"
 #include "engines/mpi/allreduce.h"
+#include "engines/mpi/ending.h"
 #include "engines/mpi/move.h"
 #include "engines/mpi/operation.h"
 #include "engines/mpi/point_to_point.h"
@@ -24,7 +25,9 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm_size(comm, &context_.size);
   }
   ~MpiCommunicator() override {
-    if (!messages_.close() || !context_.failure.ok() || !MpiProcess::alive()) return;
+    if (!messages_.close() || !context_.failure.ok() || !MpiProcess::alive() || Ending::lost()) {
+      return;
+    }
     const MpiProcess::Lock lock;
     MPI_Comm_free(&context_.comm);
   }

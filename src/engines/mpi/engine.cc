@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "collective/engine_plugin.h"
+#include "engines/mpi/call_limit.h"
 #include "engines/mpi/communicator.h"
+#include "engines/mpi/ending.h"
 #include "engines/mpi/process.h"
 
 namespace farandole::mpi {
@@ -17,6 +20,9 @@ namespace {
 // MPI promises tags up to 32767.
 constexpr int kKnockTags = 32000;
 constexpr int kFirstKnockTag = 16;
+constexpr auto kAbortLimit = std::chrono::seconds(5);
+// Everybody was there a moment before.
+constexpr Duration kShortestLimit = std::chrono::seconds(5);
 constexpr std::size_t kLongestText = std::size_t{16} << 20;
 
 class MpiEngine final : public Engine {
@@ -28,7 +34,7 @@ class MpiEngine final : public Engine {
     notice_ += "what ranks on different machines send each other through MPI is not encrypted";
   }
   ~MpiEngine() override {
-    if (!MpiProcess::alive()) return;
+    if (!MpiProcess::alive() || Ending::lost()) return;
     const MpiProcess::Lock lock;
     MPI_Comm_free(&comm_);
   }
@@ -44,7 +50,11 @@ class MpiEngine final : public Engine {
   Result<std::unique_ptr<Communicator>> communicator(std::span<const int> ranks, std::uint32_t key,
                                                      Deadline deadline) override;
 
+  void rankLost(const std::string& why) override { Ending::rankLost(why); }
+
   [[noreturn]] void abort(int code) override {
+    // MPI may be stuck in another thread.
+    const CallLimit limit(Deadline::after(kAbortLimit), "MPI_Abort", "this process ends");
     if (MpiProcess::alive()) MPI_Abort(comm_, code == 0 ? 1 : code);
     _exit(code == 0 ? 1 : code);
   }
@@ -52,7 +62,7 @@ class MpiEngine final : public Engine {
  private:
   Status checkMembers(std::span<const int> ranks) const;
   Status knock(std::span<const int> ranks, std::uint32_t key, Deadline deadline);
-  Result<MPI_Comm> createGroup(std::span<const int> ranks, std::uint32_t key);
+  Result<MPI_Comm> createGroup(std::span<const int> ranks, std::uint32_t key, Deadline deadline);
 
   MpiProcess& process_;
   MPI_Comm comm_;
@@ -173,7 +183,15 @@ Status MpiEngine::knock(std::span<const int> ranks, std::uint32_t key, Deadline 
   return {};
 }
 
-Result<MPI_Comm> MpiEngine::createGroup(std::span<const int> ranks, std::uint32_t key) {
+Result<MPI_Comm> MpiEngine::createGroup(std::span<const int> ranks, std::uint32_t key,
+                                        Deadline deadline) {
+  if (!deadline.isNever() && deadline.at() < Clock::now() + kShortestLimit) {
+    deadline = Deadline::after(kShortestLimit);
+  }
+  const CallLimit limit(deadline, "MPI_Comm_create_group",
+                        "one of the " + std::to_string(ranks.size()) + " ranks from " +
+                            std::to_string(ranks.front()) + " to " + std::to_string(ranks.back()) +
+                            " was there a moment ago and has not come");
   const MpiProcess::Lock lock;
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group some = MPI_GROUP_NULL;
@@ -201,7 +219,7 @@ Result<std::unique_ptr<Communicator>> MpiEngine::communicator(std::span<const in
   }
   FARANDOLE_RETURN_IF_ERROR(checkMembers(ranks));
   FARANDOLE_RETURN_IF_ERROR(knock(ranks, key, deadline));
-  Result<MPI_Comm> comm = createGroup(ranks, key);
+  Result<MPI_Comm> comm = createGroup(ranks, key, deadline);
   if (!comm.ok()) return comm.status();
   if (ranks.size() > 1) FARANDOLE_RETURN_IF_ERROR(process_.pumpWhenIdle());
   return makeMpiCommunicator(*comm, nativeFrom_);

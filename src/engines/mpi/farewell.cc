@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "engines/mpi/ending.h"
 #include "engines/mpi/headers.h"
 
 namespace farandole::mpi {
@@ -65,6 +66,7 @@ bool converse(int fd, std::string_view say, std::string_view expect, Deadline de
     if (found < 0 && errno != EINTR) return false;
     if (found <= 0) {
       if (deadline.passed()) return false;
+      Ending::endIfLost();
       continue;
     }
     // A byte at a time: what follows the line is not ours.
@@ -92,7 +94,8 @@ bool leaveWithoutFinalize() {
   if (!finalizeHangs({text.data(), static_cast<std::size_t>(length)})) return false;
   const std::optional<int> fd = managerFd();
   if (!fd) return false;
-  // As long as it takes: other ranks may have hours to go. If one is lost, the starter ends all.
+  // As long as it takes: other ranks may have hours to go. If one is lost, the starter ends all,
+  // or endIfLost this process.
   if (!converse(*fd, "cmd=barrier_in\n", "cmd=barrier_out", Deadline::never())) return false;
   converse(*fd, "cmd=finalize\n", "cmd=finalize_ack", Deadline::after(std::chrono::seconds(5)));
   return true;

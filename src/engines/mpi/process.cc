@@ -9,9 +9,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include "engines/mpi/call_limit.h"
+#include "engines/mpi/ending.h"
 #include "engines/mpi/farewell.h"
 #include "engines/mpi/idle_pump.h"
-#include "engines/mpi/init_limit.h"
 
 namespace farandole::mpi {
 namespace {
@@ -26,10 +27,10 @@ std::mutex& serialMutex() {
 }
 pid_t owner = 0;
 
-// A rank that fails must not wait in MPI_Finalize for others that wait for it: without it the
-// mpirun sees an abnormal end and ends the job.
+// A rank that fails must not wait in MPI_Finalize for others that wait for it, nor for one that was
+// lost: without it the mpirun sees an abnormal end and ends the job.
 void finaliseAtExit(int code, void*) {
-  const bool ends = code == 0 && getpid() == owner && MpiProcess::alive();
+  const bool ends = code == 0 && getpid() == owner && MpiProcess::alive() && !Ending::lost();
   const bool left = ends && IdlePump::running() && leaveWithoutFinalize();
   IdlePump::stop();
   if (ends && !left) MPI_Finalize();
@@ -138,7 +139,9 @@ Status MpiProcess::initialise(Deadline deadline) {
   MPI_Initialized(&running);
   if (running == 0) {
     int provided = 0;
-    const InitLimit limit(deadline);
+    const CallLimit limit(deadline, "MPI_Init",
+                          "all processes that MPI's starter has started must initialise; "
+                          "FARANDOLE_START_TIMEOUT (--start-timeout) sets how long they may take");
     FARANDOLE_RETURN_IF_ERROR(mpiStatus(
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread"));
     owner = getpid();
@@ -151,7 +154,9 @@ Status MpiProcess::initialise(Deadline deadline) {
   Result<MPI_Comm> copy = duplicate(MPI_COMM_WORLD, deadline, "starting the mpi engine");
   if (!copy.ok()) return copy.status();
   base_ = *copy;
-  return {};
+  Result<MPI_Comm> last = duplicate(MPI_COMM_WORLD, deadline, "starting the mpi engine");
+  if (!last.ok()) return last.status();
+  return Ending::prepare(*last);
 }
 
 Status MpiProcess::pumpWhenIdle() { return concern_.empty() ? IdlePump::start(base_) : Status(); }

@@ -100,6 +100,7 @@ StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
     command.variables.emplace_back(name, value);
   };
   const bool openMpi = starter.kind == Starter::Kind::kOpenMpi;
+  const bool intel = starter.kind == Starter::Kind::kIntel;
   const std::string ports = settingOf(plan, "FARANDOLE_DATA_PORTS");
   const std::string& interfaces = starter.interfaces;
   const std::string first = interfaces.substr(0, interfaces.find(','));
@@ -138,6 +139,7 @@ StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
     set("I_MPI_HYDRA_BOOTSTRAP", "ssh");
     set("I_MPI_HYDRA_BOOTSTRAP_EXEC", remoteShell);
     set("I_MPI_PIN", "0");
+    set("PATH", pathBefore(starter.program));
     if (!interfaces.empty()) {
       set("HYDRA_IFACE", first);
       set("I_MPI_HYDRA_IFACE", first);
@@ -156,24 +158,27 @@ StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
   // A batch system's allocation is the launcher's to read: ours has the last word on hosts.
   const bool alone = plan.hosts.empty() || (plan.hosts.size() == 1 && plan.hosts.front().local);
   command.words.push_back(starter.program);
+  // MPICH's Hydra counts ranks host by host, as often as one is named; the others program by
+  // program, Open MPI with a number of slots behind the host's name.
+  const bool byBlock = openMpi || intel;
   // The folder is the ranks' business, and may not exist where MPI's starter looks for it.
   const auto add = [&](const std::string& ranks, const std::string& hosts) {
-    command.words.insert(command.words.end(), {"-np", ranks, openMpi ? "-host" : "-hosts", hosts});
+    command.words.insert(command.words.end(), {"-np", ranks, byBlock ? "-host" : "-hosts", hosts});
     command.words.insert(command.words.end(), {"-wdir", "/"});
     command.words.insert(command.words.end(), lender.begin(), lender.end());
   };
-  // Open MPI counts ranks program by program, and Hydra host by host, as often as one is named.
   std::string all;
   for (const Block& block : blocksOf(plan)) {
     const std::string ranks = std::to_string(block.ranks);
-    const std::string host = (alone ? "localhost" : hostWord(plan.hosts[block.host])) + ":" + ranks;
-    if (openMpi) {
+    std::string host = alone ? "localhost" : hostWord(plan.hosts[block.host]);
+    if (!intel) host += ":" + ranks;
+    if (byBlock) {
       if (!all.empty()) command.words.emplace_back(":");
       add(ranks, host);
     }
     all += (all.empty() ? "" : ",") + host;
   }
-  if (!openMpi) add(std::to_string(plan.size()), all);
+  if (!byBlock) add(std::to_string(plan.size()), all);
   return command;
 }
 

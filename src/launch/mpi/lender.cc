@@ -14,7 +14,9 @@
 #include <cstring>
 #include <thread>
 
+#include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
+#include "launch/mpi/own_ports.h"
 #include "launch/mpi/ticket.h"
 
 extern char** environ;
@@ -97,6 +99,8 @@ int enterMain(const std::vector<std::string>& words) {
   const int manager = ticket->manager.get();
   if (manager >= 0) ::fcntl(manager, F_SETFD, 0);
   std::vector<std::string> environment = withTicket(environ, ticket->variables, manager);
+  narrowPorts(environment, std::atoi(text("FARANDOLE_LOCAL_RANK").c_str()),
+              std::atoi(text("FARANDOLE_LOCAL_SIZE").c_str()));
   std::vector<std::string> arguments(words.begin() + 2, words.end());
   ::execve(words[1].c_str(), pointers(arguments).data(), pointers(environment).data());
   complain(who + "cannot execute '" + words[1] + "': " + std::strerror(errno));
@@ -115,6 +119,10 @@ int lendMain(const std::vector<std::string>& words) {
   }
   const int rank = rankOf(variables);
   if (rank < 0) return complain("this MPI's starter does not tell its processes their rank");
+  // Its library must be the ranks', and only this process descends from it.
+  if (const auto starters = mpiAncestors(); !starters.empty()) {
+    variables.push_back(kMpiStarterVariable + ("=" + starters.front().string()));
+  }
   const std::string fdText = text("PMI_FD");
   UniqueFd manager(fdText.empty() ? -1 : std::atoi(fdText.c_str()));
 

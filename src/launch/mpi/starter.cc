@@ -58,6 +58,7 @@ std::string wordAfter(std::string_view text, std::string_view before) {
 
 bool fits(const Starter& starter, std::string_view wanted) {
   if (wanted.empty() || wanted.find('/') != std::string_view::npos) return true;
+  if (wanted == "intelmpi" || wanted == "impi") return starter.kind == Starter::Kind::kIntel;
   return (wanted == "openmpi") == (starter.kind == Starter::Kind::kOpenMpi);
 }
 
@@ -75,6 +76,12 @@ Status missing(std::string_view wanted) {
 
 }  // namespace
 
+std::string pathBefore(const std::string& program) {
+  const char* const path = std::getenv("PATH");
+  return program.substr(0, program.rfind('/')) +
+         (path == nullptr ? std::string() : std::string(":") + path);
+}
+
 std::optional<Starter> starterFrom(std::string_view text) {
   using Kind = Starter::Kind;
   for (const std::string_view name : {"(Open MPI)", "(OpenRTE)", "(PRRTE)"}) {
@@ -84,7 +91,7 @@ std::optional<Starter> starterFrom(std::string_view text) {
   }
   if (text.find("Intel(R) MPI") != std::string_view::npos) {
     const std::string version = wordAfter(text, "Version");
-    return Starter{Kind::kHydra, "", "Intel MPI" + (version.empty() ? "" : " " + version)};
+    return Starter{Kind::kIntel, "", "Intel MPI" + (version.empty() ? "" : " " + version)};
   }
   if (text.find("HYDRA") != std::string_view::npos) {
     const std::string version = wordAfter(text, "Version:");
@@ -128,8 +135,9 @@ Result<Starter> findStarter(std::string_view wanted) {
   for (const std::string& name : *candidates) {
     for (const std::string& path : inPath(name)) {
       if (!isExecutable(path) || isOurs(path)) continue;
-      auto asked = runCaptured(path, {path, "--version"}, Deadline::after(std::chrono::seconds(10)),
-                               kMostText);
+      auto asked =
+          runCaptured("/usr/bin/env", {"env", "PATH=" + pathBefore(path), path, "--version"},
+                      Deadline::after(std::chrono::seconds(10)), kMostText);
       if (!asked.ok()) continue;
       std::optional<Starter> found = starterFrom(asked->out + asked->err);
       if (!found || !fits(*found, wanted)) continue;

@@ -12,6 +12,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
 
 namespace farandole::mpi {
@@ -82,6 +83,7 @@ std::string ticketSocket(std::string_view job, int rank) {
 }
 
 bool isMpiVariable(std::string_view entry) {
+  if (nameOf(entry) == kMpiStarterVariable) return true;
   return std::any_of(std::begin(kFamilies), std::end(kFamilies),
                      [&](std::string_view family) { return entry.starts_with(family); });
 }

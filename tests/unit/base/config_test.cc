@@ -71,6 +71,13 @@ TEST(Config, NeverRepeatsTheSecret) {
   EXPECT_EQ(config.status().message().find("hunter2"), std::string::npos);
 }
 
+TEST(Config, GlooIsAnotherNameForOurConnections) {
+  const auto config = read({{"FARANDOLE_ENGINE", "gloo"}});
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().engine, "link");
+  EXPECT_FALSE(read({{"FARANDOLE_ENGINE", "glo"}}).ok());
+}
+
 TEST(Config, ReadsUnits) {
   const auto config = read({{"FARANDOLE_FUSION_BYTES", "16M"}, {"FARANDOLE_START_TIMEOUT", "0.5"}});
   ASSERT_TRUE(config.ok());

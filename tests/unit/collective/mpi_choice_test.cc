@@ -49,7 +49,7 @@ TEST(MpiStarter, Hydra) {
 TEST(MpiStarter, SlurmServesBoth) {
   EXPECT_EQ(mpiStarter(environment({{"PMIX_NAMESPACE", "slurm.pmix.1.0"},
                                     {"PMIX_RANK", "0"},
-                                    {"SLURM_NTASKS", "8"}}))
+                                    {"SLURM_STEP_NUM_TASKS", "8"}}))
                 .kind,
             Kind::kEither);
   EXPECT_EQ(
@@ -78,6 +78,8 @@ TEST(MpiCandidates, TheStarterDecides) {
   EXPECT_EQ(kinds.value(), std::vector{MpiAbi::kMpich});
   EXPECT_EQ(mpiCandidates({}, {}).value().size(), 2u);
   EXPECT_EQ(mpiCandidates({Kind::kEither, 2}, {}).value().size(), 2u);
+  // Distributions build MPICH for PMI 2, and Open MPI for PMIx.
+  EXPECT_EQ(mpiCandidates({Kind::kEither, 2, MpiAbi::kMpich}, {}).value().front(), MpiAbi::kMpich);
 }
 
 TEST(MpiCandidates, ANameThatContradictsTheStarterIsAnError) {

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 std::unique_ptr<TlsContext> context(int rank, const char* secret = test::kSecret) {
   Result<std::unique_ptr<TlsContext>> made =
-      TlsContext::make(LinkKey::make("job", secret).value(), rank, 2, WireSecurity::kEncrypt);
+      TlsContext::make(LinkKey::make("job", secret).value(), rank, 2);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return std::move(made).value();
 }

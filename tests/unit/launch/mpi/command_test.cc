@@ -32,6 +32,7 @@ JobPlan planOf(const std::vector<std::size_t>& hosts) {
 }
 
 const Starter kOpenMpi{Starter::Kind::kOpenMpi, "/usr/bin/mpirun", "Open MPI 4.1.4"};
+const Starter kIntel{Starter::Kind::kIntel, "/opt/intel/bin/mpirun", "Intel MPI 2021.19"};
 const Starter kHydra{Starter::Kind::kHydra, "/usr/bin/mpiexec", "MPICH 4.0.2"};
 
 TEST(MpiCommand, IsWantedForTheEngineAndSeveralRanks) {
@@ -49,6 +50,10 @@ TEST(MpiCommand, PlacesRanksAsThePlanDoes) {
   EXPECT_THAT(starterCommand(kHydra, planOf({0, 1, 0, 1}), {"lend"}, "/s").words,
               ElementsAre("/usr/bin/mpiexec", "-np", "4", "-hosts", "a:1,b:1,a:1,b:1", "-wdir", "/",
                           "lend"));
+  // Intel's takes no number behind a host's name.
+  EXPECT_THAT(starterCommand(kIntel, planOf({0, 1, 1}), {"lend"}, "/s").words,
+              ElementsAre("/opt/intel/bin/mpirun", "-np", "1", "-host", "a", "-wdir", "/", "lend",
+                          ":", "-np", "2", "-host", "b", "-wdir", "/", "lend"));
   // One machine needs no name that others know.
   EXPECT_THAT(
       starterCommand(kOpenMpi, planOf({0, 0}), {"lend"}, "/s").words,
@@ -83,6 +88,11 @@ TEST(MpiCommand, HydraIsToldOfShellInterfaceAndPorts) {
   EXPECT_THAT(variables, Contains(Pair("MPIEXEC_PORT_RANGE", "29600:29631")));
   EXPECT_THAT(variables, Contains(Pair("UCX_TCP_PORT_RANGE", "29600-29631")));
   EXPECT_THAT(variables, Contains(Pair("UCX_NET_DEVICES", "eth0,eth1")));
+}
+
+TEST(MpiCommand, StarterFindsItsOwnProgramsFirst) {
+  const auto variables = starterCommand(kIntel, planOf({0, 1}), {"lend"}, "/s").variables;
+  EXPECT_THAT(variables, Contains(Pair("PATH", testing::StartsWith("/opt/intel/bin:"))));
 }
 
 TEST(MpiCommand, NothingIsSaidOfWhatTheUserLeavesOpen) {

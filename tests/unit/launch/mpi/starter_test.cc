@@ -27,7 +27,7 @@ TEST(MpiStarterProgram, IsKnownByWhatItSaysOfItself) {
       {"HYDRA build details:\n    Version:                                 4.0.2\n",
        Starter::Kind::kHydra, "MPICH 4.0.2"},
       {"Intel(R) MPI Library for Linux* OS, Version 2021.19 Build 20260101 (id: 0)\n",
-       Starter::Kind::kHydra, "Intel MPI 2021.19"},
+       Starter::Kind::kIntel, "Intel MPI 2021.19"},
   };
   for (const auto& [text, kind, what] : kKnown) {
     const auto starter = starterFrom(text);

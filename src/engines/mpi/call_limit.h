@@ -1,0 +1,40 @@
+// CallLimit: some MPI calls wait for other processes, for ever, and cannot be interrupted. One that
+// has not returned by the deadline ends this process, with a line that says why; the starter then
+// ends the others.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace farandole::mpi {
+
+class CallLimit {
+ public:
+  // "farandole: rank 1: MPI_Init has not returned for 30 s: <advice>"
+  CallLimit(Deadline deadline, std::string call, std::string advice);
+  ~CallLimit();
+  CallLimit(const CallLimit&) = delete;
+  CallLimit& operator=(const CallLimit&) = delete;
+
+ private:
+  void run(Deadline deadline);
+
+  const std::string call_;
+  const std::string advice_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+// "rank 1: ", as MPI's starter numbers this process; "": it does not.
+std::string ownRank();
+
+// Says it as a line and ends this process at once, whatever its other threads do.
+[[noreturn]] void endProcess(const std::string& why);
+
+}  // namespace farandole::mpi

@@ -1,0 +1,115 @@
+#include "engines/mpi/ending.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "engines/mpi/call_limit.h"
+#include "engines/mpi/process.h"
+
+namespace farandole::mpi {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A rank that has ended MPI in good order ends its connections too: what it sent before may still
+// be on its way.
+constexpr auto kLastMessages = seconds(2);
+// All ranks are inside by then.
+constexpr auto kFinalizeLimit = seconds(60);
+constexpr Duration kLongestNap = milliseconds(20);
+
+// Never deleted: used until the very end of the process.
+struct State {
+  std::atomic<bool> lost{false};
+  std::mutex mutex;
+  std::string why;    // guarded by mutex
+  TimePoint since{};  // guarded by mutex
+};
+State& state() {
+  static auto* const made = new State;
+  return *made;
+}
+
+void awaitAll(MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  {
+    const MpiProcess::Lock lock;
+    if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return;
+  }
+  const TimePoint begin = Clock::now();
+  for (;;) {
+    int done = 0;
+    {
+      const MpiProcess::Lock lock;
+      if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0) return;
+    }
+    Ending::endIfLost();
+    const Duration nap = std::min<Duration>((Clock::now() - begin) / 8, kLongestNap);
+    std::this_thread::sleep_for(nap);
+  }
+}
+
+// Not joined: it has the process's end to live.
+void limitFinalize() {
+  try {
+    startThread("fd-mpi-limit", [] {
+      std::this_thread::sleep_for(kFinalizeLimit);
+      if (!MpiProcess::alive()) return;
+      endProcess("MPI_Finalize has not returned for " + std::to_string(kFinalizeLimit.count()) +
+                 " s, though all ranks have called it");
+    }).detach();
+  } catch (const std::system_error&) {
+    // Without the thread there is no limit, as for every other MPI program.
+  }
+}
+
+// MPI_Finalize begins with what is attached to MPI_COMM_SELF.
+int atFinalize(MPI_Comm, int, void* value, void*) {
+  awaitAll(*static_cast<MPI_Comm*>(value));
+  limitFinalize();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Status Ending::prepare(MPI_Comm comm) {
+  static auto* const kept = new MPI_Comm(MPI_COMM_NULL);
+  *kept = comm;
+  int key = MPI_KEYVAL_INVALID;
+  const MpiProcess::Lock lock;
+  FARANDOLE_RETURN_IF_ERROR(
+      mpiStatus(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, atFinalize, &key, nullptr),
+                "MPI_Comm_create_keyval"));
+  return mpiStatus(MPI_Comm_set_attr(MPI_COMM_SELF, key, kept), "MPI_Comm_set_attr");
+}
+
+void Ending::rankLost(const std::string& why) {
+  State& mine = state();
+  const std::lock_guard lock(mine.mutex);
+  if (mine.lost.load(std::memory_order_relaxed)) return;
+  mine.why = why;
+  mine.since = Clock::now();
+  mine.lost.store(true, std::memory_order_release);
+}
+
+bool Ending::lost() { return state().lost.load(std::memory_order_acquire); }
+
+void Ending::endIfLost() {
+  if (!lost()) return;
+  State& mine = state();
+  std::string why;
+  {
+    const std::lock_guard lock(mine.mutex);
+    if (Clock::now() < mine.since + kLastMessages) return;
+    why = mine.why;
+  }
+  endProcess(why + "; MPI_Finalize would wait for it for ever, so this process ends without it");
+}
+
+}  // namespace farandole::mpi
