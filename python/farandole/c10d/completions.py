@@ -21,6 +21,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from .. import _abi
+from .buckets import Buckets
 
 if TYPE_CHECKING:
     from .work import Work
@@ -56,6 +57,7 @@ class Completions:
         self.unclaimed: Deque["Work"] = collections.deque(maxlen=_BATCH)
         # Operations that somebody stopped waiting for, and their memory: kept to the end.
         self.abandoned: List[Tuple[int, Any]] = []
+        self.buckets = Buckets()
         self._submissions = 0
         self._batch = (_abi.Completion * _BATCH)()
         self._batch_lock = threading.Lock()

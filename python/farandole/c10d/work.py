@@ -10,12 +10,15 @@ from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
+from torch.autograd import Variable
 
 from .. import _abi, errors
 from .completions import Completions
 
 # A waiting thread looks around this often: for its deadline, and for signals of other threads.
 _LOOK_MS = 500
+# At the end of backward(): far more than the rest of a reduction takes, unless a rank is late.
+_DRIVE_MS = 1000
 
 
 class Result:
@@ -150,6 +153,29 @@ class Work(_c10d.Work):
             self._handles = handles[:]
         return self
 
+    def _drive_after_backward(self) -> None:
+        """DDP waits for its futures in C++, which drives nothing: two more threads would have to be
+        woken. Its wait is the last thing in backward(); just before that, the thread drives."""
+        try:
+            Variable._execution_engine.queue_callback(self._drive)
+        except RuntimeError:
+            pass  # not within backward()
+
+    def _drive(self) -> None:
+        if self._settled:
+            return
+        with self._lock:
+            self._waiting += 1
+            handles = self._handles
+        try:
+            # Whatever takes longer, or fails, is left to the thread that serves futures.
+            for handle in handles:
+                if self._home.library.wait(handle, _DRIVE_MS) != _abi.OK:
+                    return
+            self._settle()
+        finally:
+            self._waited()
+
     def _arrived(self, code: int) -> None:
         """One of the operations is done, says the queue."""
         with self._lock:
@@ -231,10 +257,13 @@ class Work(_c10d.Work):
                     self._code = code
             self._settle()
         finally:
-            with self._lock:
-                self._waiting -= 1
-                if self._settled and self._waiting == 0:
-                    self._free()
+            self._waited()
+
+    def _waited(self) -> None:
+        with self._lock:
+            self._waiting -= 1
+            if self._settled and self._waiting == 0:
+                self._free()
 
     def is_completed(self) -> bool:
         if self._settled:
