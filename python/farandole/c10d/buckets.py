@@ -46,6 +46,7 @@ class _Place:
         self.buffer: Optional[SharedBuffer] = None
         self.shared = 0  # address of its shared pages
         self.uses = 0
+        self.last = False  # of the last backward() it was used in
 
 
 class Buckets:
@@ -53,6 +54,7 @@ class Buckets:
 
     def __init__(self) -> None:
         self._places: Dict[int, _Place] = {}  # by address of the storage's memory
+        self._latest: Optional[_Place] = None
         self._remap = ctypes.CDLL(None, use_errno=True).mremap
         self._remap.restype = ctypes.c_void_p
         self._remap.argtypes = [
@@ -63,25 +65,31 @@ class Buckets:
             ctypes.c_void_p,
         ]
 
-    def find(self, tensor: torch.Tensor) -> Tuple[int, Any]:
-        """Where the engine finds the tensor's elements, and what must be kept alive for it."""
-        address = tensor.data_ptr()
+    def find(self, tensor: torch.Tensor) -> Tuple[int, Any, bool]:
+        """Where the engine finds the tensor's elements, what must be kept alive for it, and whether
+        it probably is the last of this backward()."""
         storage = _storage(tensor)
         base = storage.data_ptr()
-        if storage.nbytes() < _LEAST_BYTES:
-            return address, tensor
         place = self._places.get(base)
         if place is None or place.reference.cdata != storage._cdata:
             self._sweep()
             place = self._places[base] = _Place(storage)
         place.uses += 1
         # The buckets of the very first step are thrown away after it.
-        if place.uses == 2:
+        if place.uses == 2 and storage.nbytes() >= _LEAST_BYTES:
             self._exchange(place, storage)
-            address = tensor.data_ptr()
+        self._latest = place
+        address = tensor.data_ptr()
         if place.buffer is None:
-            return address, tensor
-        return address - storage.data_ptr() + place.shared, (tensor, place.buffer)
+            return address, tensor, place.last
+        return address - storage.data_ptr() + place.shared, (tensor, place.buffer), place.last
+
+    def end_of_backward(self) -> None:
+        """What came last probably does so again."""
+        if self._latest is not None:
+            for place in self._places.values():
+                place.last = place is self._latest
+            self._latest = None
 
     def _sweep(self) -> None:
         """Forgets storages that are no more."""

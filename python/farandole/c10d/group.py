@@ -179,6 +179,7 @@ class Group(_c10d.ProcessGroup):
         root: int = 0,
         p2p: int = 0,
         splits: Optional[Sequence[int]] = None,
+        flags: int = 0,
     ) -> Work:
         if self._set == 0:
             raise errors.NotInitialised(f"{name}: this process group has been destroyed")
@@ -204,7 +205,18 @@ class Group(_c10d.ProcessGroup):
         work = Work(home, name, result, self._limit_of(opts), finish, keep)
         work._tag = tag = next(home.tags)
         request = self._request(
-            home.queue, tag, operation, dtype, shape, input, output, reduce, root, 0, p2p, splits
+            home.queue,
+            tag,
+            operation,
+            dtype,
+            shape,
+            input,
+            output,
+            reduce,
+            root,
+            flags,
+            p2p,
+            splits,
         )
         work._start(ctypes.byref(request), 1)
         home.started_one()

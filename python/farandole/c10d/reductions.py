@@ -28,9 +28,9 @@ class Reductions:
         finish = None if used is tensor else lambda _: memory.give_back(tensor, used)
         by_autograd = called_by_autograd()
         if by_autograd and used is tensor:
-            address, keep = self._home.buckets.find(used)
+            address, keep, last = self._home.buckets.find(used)
         else:
-            address, keep = used.data_ptr(), used
+            address, keep, last = used.data_ptr(), used, False
         work = self._start(
             "all_reduce",
             _abi.ALLREDUCE,
@@ -43,6 +43,7 @@ class Reductions:
             finish,
             keep,
             reduce_op(opts),
+            flags=_abi.FLAG_WILL_WAIT if last else 0,
         )
         if by_autograd:
             work._drive_after_backward()

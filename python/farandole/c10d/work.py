@@ -115,6 +115,8 @@ class Work(_c10d.Work):
     _error: Optional[BaseException] = None
     _waiting = 0
     _future: Optional[_Future] = None
+    _driven = False  # at the end of backward()
+    _served = False  # its future, by a thread
     _source = -1
     _handles: List[int] = []
 
@@ -159,9 +161,11 @@ class Work(_c10d.Work):
         try:
             Variable._execution_engine.queue_callback(self._drive)
         except RuntimeError:
-            pass  # not within backward()
+            return  # not within backward()
+        self._driven = True
 
     def _drive(self) -> None:
+        self._home.buckets.end_of_backward()
         if self._settled:
             return
         with self._lock:
@@ -206,8 +210,10 @@ class Work(_c10d.Work):
             if self._waiting == 0:
                 self._free()
             future = self._future
-        if future is not None:
+            served = self._served
+        if served:
             self._home.future_done()
+        if future is not None:
             self._complete(future)
 
     def _free(self) -> None:
@@ -309,9 +315,18 @@ class Work(_c10d.Work):
                 self._future = _Future(self)
                 if self._settled:
                     self._complete(self._future)
+                elif self._driven:
+                    self._home.late.watch(self)
                 else:
-                    self._home.future_wanted()
+                    self._serve()
             return self._future
+
+    def _serve(self) -> None:
+        """Has a thread complete the future."""
+        with self._lock:
+            if not self._settled and not self._served:
+                self._served = True
+                self._home.future_wanted()
 
 
 class Done(Work):
