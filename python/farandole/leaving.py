@@ -52,8 +52,9 @@ def _operations() -> int:
 
 def _on_sys_exit(status: Any = None) -> NoReturn:
     global _gave_up_after
-    failure = status is not None and status != 0
-    _gave_up_after = _operations() if failure and not forked() else None
+    # In another thread it ends only that thread.
+    if threading.current_thread() is threading.main_thread() and not forked():
+        _gave_up_after = _operations() if status is not None and status != 0 else None
     _previous_exit(status)
 
 
@@ -61,7 +62,7 @@ def _at_exit() -> None:
     if forked() or _failed:
         return
     # Somebody may have caught the SystemExit and gone on.
-    if _gave_up_after is not None and _gave_up_after == _operations():
+    if _gave_up_after is not None and 0 <= _gave_up_after == _operations():
         _end_without_good_bye()
     else:
         _abi.library().shutdown()
