@@ -50,7 +50,7 @@ def allreduce(groups: Dict[str, dist.ProcessGroup], most: int, rounds: int) -> N
         if count > most:
             break
         tensor = torch.zeros(count // 4)
-        repeat = max(1, min(50, (4 << 20) // count))
+        repeat = max(1, min(50, (32 << 20) // count))
         calls = {name: partial(dist.all_reduce, tensor, group=groups[name]) for name in BACKENDS}
         for call in calls.values():
             timed(call, 2)

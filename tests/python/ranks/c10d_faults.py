@@ -66,12 +66,16 @@ def refused():
     raises(
         ValueError,
         "ReduceOp.PREMUL_SUM is not possible with the backend farandole",
-        lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.PREMUL_SUM),
+        lambda: dist.all_reduce(torch.ones(2), dist._make_nccl_premul_sum(2.0)),
     )
     two = [torch.ones(1), torch.ones(1)]
     group = dist.distributed_c10d._get_default_group()
-    for call in (group.allreduce, group.broadcast, lambda tensors: group.allgather([two], tensors)):
-        raises(RuntimeError, "several devices per process are not possible", lambda: call(two))
+    for call in (
+        lambda: group.allreduce(two),
+        lambda: group.broadcast(two, dist.BroadcastOptions()),
+        lambda: group.allgather([two], two),
+    ):
+        raises(RuntimeError, "several devices per process are not possible", call)
     if hasattr(dist, "all_reduce_multigpu"):
         raises(RuntimeError, "one tensor per rank", lambda: dist.all_reduce_multigpu(two))
     if hasattr(dist, "split_group"):
