@@ -1,4 +1,4 @@
-"""Images per second of a small CNN: all ranks together, against ranks that know nothing of each other.
+"""Images per second of a small CNN: ranks that train together, and ranks that do not.
 
     farandole run -np 2 python bench/python/torch_throughput.py [--rounds 15] [--batch 64]
 

@@ -115,7 +115,7 @@ class Buckets:
         base = storage.data_ptr()
         ctypes.memmove(first, base, nbytes)
         # Of size 0: a second mapping of the same pages, not a move.
-        if base % mmap.PAGESIZE or self._remap(first, 0, pages, _MREMAP_MAYMOVE_FIXED, base) != base:
+        if self._remap(first, 0, pages, _MREMAP_MAYMOVE_FIXED, base) != base:
             return
         os.ftruncate(file, 0)  # these pages are no longer mapped
         self._places[base] = self._places.pop(old)

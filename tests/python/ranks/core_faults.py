@@ -52,7 +52,7 @@ elif how in ("left", "left at once"):
     wait_for_the_culprit()
 elif how == "exit code":
     if culprit:
-        atexit.register(time.sleep, 0.3)  # the end takes its time: who is named must not depend on it
+        atexit.register(time.sleep, 0.3)  # who is named must not depend on how long the end takes
         sys.exit(7)
     wait_for_the_culprit()
 elif how == "exit caught":
