@@ -226,16 +226,18 @@ bool Conductor::cancel(const EntryPtr& entry, Deadline deadline) {
 }
 
 bool Conductor::step() {
-  if (neighbourhood_.failed() && !failedEverything_) {
-    failEverything(neighbourhood_.failure());
-    return true;
-  }
+  // Also before everything fails: the others must learn of the end from every set, even if nothing
+  // ever ran here.
   if (const auto version = setsVersion_.load(std::memory_order_acquire);
       version != steppedVersion_) {
     const std::lock_guard lock(mutex_);
     steppedVersion_ = version;
     stepped_.clear();
     for (const auto& [id, set] : sets_) stepped_.push_back(set);
+  }
+  if (neighbourhood_.failed() && !failedEverything_) {
+    failEverything(neighbourhood_.failure());
+    return true;
   }
   const TimePoint now = Clock::now();
   bool moved = false;

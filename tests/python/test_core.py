@@ -39,8 +39,20 @@ def test_killed_rank_is_named(launch):
             assert "rank 2" in line.split("was told")[1]
 
 
-def test_rank_that_leaves_while_it_is_needed(launch):
-    launch(2, "core_faults.py", "left", timeout=60).expect_failure("rank 0 was told: rank 1")
+@pytest.mark.parametrize("how", ["left", "left at once"])
+def test_rank_that_leaves_while_it_is_needed(launch, how):
+    launch(2, "core_faults.py", how, timeout=60).expect_failure("rank 0 was told: rank 1")
+
+
+def test_exit_with_a_code_is_the_first_cause(launch):
+    done = launch(2, "core_faults.py", "exit code", timeout=60)
+    done.expect_failure("first cause: rank 1", "exited with code 7")
+    assert done.code == 7
+
+
+def test_an_exit_that_is_caught_changes_nothing(launch):
+    done = launch(2, "core_faults.py", "exit caught", timeout=60).expect_success()
+    assert done.output.count("leaves") == 2
 
 
 @pytest.mark.parametrize(

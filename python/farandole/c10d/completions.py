@@ -21,6 +21,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from .. import _abi
+from .buckets import Buckets
+from .late import Late
 
 if TYPE_CHECKING:
     from .work import Work
@@ -56,6 +58,8 @@ class Completions:
         self.unclaimed: Deque["Work"] = collections.deque(maxlen=_BATCH)
         # Operations that somebody stopped waiting for, and their memory: kept to the end.
         self.abandoned: List[Tuple[int, Any]] = []
+        self.buckets = Buckets()
+        self.late = Late()
         self._submissions = 0
         self._batch = (_abi.Completion * _BATCH)()
         self._batch_lock = threading.Lock()
@@ -141,6 +145,7 @@ class Completions:
             self._ending = True
             self._changed.notify_all()
         if self.pid == os.getpid():
+            self.late.end()
             for thread in self._threads:
                 thread.join(1)
 

@@ -179,33 +179,20 @@ class Group(_c10d.ProcessGroup):
         root: int = 0,
         p2p: int = 0,
         splits: Optional[Sequence[int]] = None,
+        flags: int = 0,
     ) -> Work:
         if self._set == 0:
             raise errors.NotInitialised(f"{name}: this process group has been destroyed")
         home = self._home
+        what = (operation, dtype, shape, input, output, reduce, root)
         if opts is not None and not getattr(opts, "asyncOp", True):
             # The caller waits at once: nothing has to be kept for anybody else.
-            request = self._request(
-                None,
-                0,
-                operation,
-                dtype,
-                shape,
-                input,
-                output,
-                reduce,
-                root,
-                _abi.FLAG_WILL_WAIT,
-                p2p,
-                splits,
-            )
+            request = self._request(None, 0, *what, _abi.FLAG_WILL_WAIT, p2p, splits)
             run(home, name, request, self._limit_of(opts), finish, (result, keep))
             return self._done
         work = Work(home, name, result, self._limit_of(opts), finish, keep)
         work._tag = tag = next(home.tags)
-        request = self._request(
-            home.queue, tag, operation, dtype, shape, input, output, reduce, root, 0, p2p, splits
-        )
+        request = self._request(home.queue, tag, *what, flags, p2p, splits)
         work._start(ctypes.byref(request), 1)
         home.started_one()
         return work

@@ -8,6 +8,7 @@ import torch
 
 from .. import _abi, errors
 from . import memory
+from .buckets import called_by_autograd
 from .dtypes import reduce_op, reducible
 from .work import Work
 
@@ -24,9 +25,13 @@ class Reductions:
 
             return allreduce_sparse(self, tensor, opts)
         used = memory.dense(tensor, "all_reduce")
-        address = used.data_ptr()
         finish = None if used is tensor else lambda _: memory.give_back(tensor, used)
-        return self._start(
+        by_autograd = called_by_autograd()
+        if by_autograd and used is tensor:
+            address, keep, last = self._home.buckets.find(used)
+        else:
+            address, keep, last = used.data_ptr(), used, False
+        work = self._start(
             "all_reduce",
             _abi.ALLREDUCE,
             reducible(used, "all_reduce"),
@@ -36,9 +41,13 @@ class Reductions:
             tensors,
             opts,
             finish,
-            used,
+            keep,
             reduce_op(opts),
+            flags=_abi.FLAG_WILL_WAIT if last else 0,
         )
+        if by_autograd:
+            work._drive_after_backward()
+        return work
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Work:
         used = [memory.dense(each, "all_reduce_coalesced") for each in tensors]

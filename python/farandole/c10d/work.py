@@ -10,12 +10,15 @@ from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
+from torch.autograd import Variable
 
 from .. import _abi, errors
 from .completions import Completions
 
 # A waiting thread looks around this often: for its deadline, and for signals of other threads.
 _LOOK_MS = 500
+# At the end of backward(): far more than the rest of a reduction takes, unless a rank is late.
+_DRIVE_MS = 1000
 
 
 class Result:
@@ -112,6 +115,8 @@ class Work(_c10d.Work):
     _error: Optional[BaseException] = None
     _waiting = 0
     _future: Optional[_Future] = None
+    _driven = False  # at the end of backward()
+    _served = False  # its future, by a thread
     _source = -1
     _handles: List[int] = []
 
@@ -150,6 +155,31 @@ class Work(_c10d.Work):
             self._handles = handles[:]
         return self
 
+    def _drive_after_backward(self) -> None:
+        """DDP waits for its futures in C++, which drives nothing: two more threads would have to be
+        woken. Its wait is the last thing in backward(); just before that, the thread drives."""
+        try:
+            Variable._execution_engine.queue_callback(self._drive)
+        except RuntimeError:
+            return  # not within backward()
+        self._driven = True
+
+    def _drive(self) -> None:
+        self._home.buckets.end_of_backward()
+        if self._settled:
+            return
+        with self._lock:
+            self._waiting += 1
+            handles = self._handles
+        try:
+            # Whatever takes longer, or fails, is left to the thread that serves futures.
+            for handle in handles:
+                if self._home.library.wait(handle, _DRIVE_MS) != _abi.OK:
+                    return
+            self._settle()
+        finally:
+            self._waited()
+
     def _arrived(self, code: int) -> None:
         """One of the operations is done, says the queue."""
         with self._lock:
@@ -180,8 +210,10 @@ class Work(_c10d.Work):
             if self._waiting == 0:
                 self._free()
             future = self._future
-        if future is not None:
+            served = self._served
+        if served:
             self._home.future_done()
+        if future is not None:
             self._complete(future)
 
     def _free(self) -> None:
@@ -231,10 +263,13 @@ class Work(_c10d.Work):
                     self._code = code
             self._settle()
         finally:
-            with self._lock:
-                self._waiting -= 1
-                if self._settled and self._waiting == 0:
-                    self._free()
+            self._waited()
+
+    def _waited(self) -> None:
+        with self._lock:
+            self._waiting -= 1
+            if self._settled and self._waiting == 0:
+                self._free()
 
     def is_completed(self) -> bool:
         if self._settled:
@@ -280,9 +315,18 @@ class Work(_c10d.Work):
                 self._future = _Future(self)
                 if self._settled:
                     self._complete(self._future)
+                elif self._driven:
+                    self._home.late.watch(self)
                 else:
-                    self._home.future_wanted()
+                    self._serve()
             return self._future
+
+    def _serve(self) -> None:
+        """Has a thread complete the future."""
+        with self._lock:
+            if not self._settled and not self._served:
+                self._served = True
+                self._home.future_wanted()
 
 
 class Done(Work):

@@ -134,8 +134,11 @@ class Bucket:
                 slot.parameter.grad = slot.place
                 slot.version = slot.place._version
 
-    def submit(self, op: int, prescale: float, postscale: float, process_set: Any) -> None:
-        """Starts the reduction of what has been moved in."""
+    def submit(
+        self, op: int, prescale: float, postscale: float, process_set: Any, last: bool
+    ) -> None:
+        """Starts the reduction of what has been moved in. After the last one, the thread waits
+        soon: no other needs to be woken to drive it."""
         assert self.memory is not None
         if all(slot.used for slot in self.slots):
             self.marks.copy_(self._all_used)
@@ -155,6 +158,7 @@ class Bucket:
             prescale=prescale,
             postscale=postscale,
             keep=self.memory,
+            will_wait=last,
         )
 
     def wait(self) -> None:

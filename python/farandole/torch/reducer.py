@@ -203,7 +203,8 @@ class Reducer:
         with torch.no_grad():
             bucket.move_in(self.sparse_as_dense)
         prescale, postscale = self._scales()
-        bucket.submit(self.op, prescale, postscale, self.process_set)
+        last = not any(each.missing for each in self.buckets)
+        bucket.submit(self.op, prescale, postscale, self.process_set, last)
 
     def _start_alone(self, slot: Slot, grad: Optional[torch.Tensor]) -> None:
         name = f"{self._prefix}.{slot.name}"

@@ -10,6 +10,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from farandole import core
+
 warnings.simplefilter("ignore")
 torch.manual_seed(7)
 BACKEND = sys.argv[1] if len(sys.argv) > 1 else "farandole"
@@ -84,6 +86,68 @@ def many_buckets():
 @case
 def gradients_as_views():
     close(train(DistributedDataParallel(model(), gradient_as_bucket_view=True)))
+
+
+def large_gradients(net, steps=5):
+    """Compares every step's gradients with the mean of all ranks', computed here."""
+    alone = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
+    alone.load_state_dict(net.module.state_dict())
+    for step in range(steps):
+        data = torch.randn(SIZE, 4, 64, generator=torch.Generator().manual_seed(step))
+        net.zero_grad()
+        alone.zero_grad()
+        net(data[RANK]).square().mean().backward()
+        alone(data.view(-1, 64)).square().mean().backward()
+        for mine, expected in zip(net.parameters(), alone.parameters()):
+            assert torch.allclose(mine.grad, expected.grad, atol=1e-6), step
+        yield step
+
+
+@case
+def buckets_in_shared_memory():
+    for as_view in (False, True):
+        net = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
+        net = DistributedDataParallel(net, gradient_as_bucket_view=as_view)
+        before = core.counters()["zero_copy_bytes"]
+        for step in large_gradients(net):
+            pass
+        # The buckets are known from the second step on.
+        assert core.counters()["zero_copy_bytes"] - before >= 3 * 4 * 2 * 64 * 256
+
+
+if hasattr(torch.Tensor, "untyped_storage"):
+
+    @case
+    def buckets_that_numpy_sees_stay_where_they_are():
+        net = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
+        net = DistributedDataParallel(net, gradient_as_bucket_view=True)
+        arrays = []
+        for step in large_gradients(net):
+            grad = net.module[0].weight.grad
+            if step == 1:
+                arrays = [grad, grad.numpy()]
+            elif step > 1:
+                assert arrays[0].data_ptr() == arrays[1].ctypes.data
+
+
+@case
+def exception_in_backward():
+    """What was started goes on, and the next model trains as if nothing had been."""
+    net = DistributedDataParallel(model())
+    train(net)
+
+    def fail(_):
+        raise ArithmeticError("in backward")
+
+    x, y = batch(0, RANK)
+    x.requires_grad_().register_hook(fail)
+    try:
+        nn.functional.mse_loss(net(x), y).backward()
+    except ArithmeticError:
+        pass
+    else:
+        raise AssertionError("the hook should have raised")
+    close(train(DistributedDataParallel(model())))
 
 
 @case

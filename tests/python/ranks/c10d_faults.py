@@ -61,6 +61,28 @@ def mismatch():
     assert tensor.tolist() == [2.0, 2.0]
 
 
+def refused():
+    """What docs/torch-distributed.md lists as not possible is called by its name."""
+    raises(
+        ValueError,
+        "ReduceOp.PREMUL_SUM is not possible with the backend farandole",
+        lambda: dist.all_reduce(torch.ones(2), dist._make_nccl_premul_sum(2.0)),
+    )
+    two = [torch.ones(1), torch.ones(1)]
+    group = dist.distributed_c10d._get_default_group()
+    for call in (
+        lambda: group.allreduce(two),
+        lambda: group.broadcast(two, dist.BroadcastOptions()),
+        lambda: group.allgather([two], two),
+    ):
+        raises(RuntimeError, "several devices per process are not possible", call)
+    if hasattr(dist, "all_reduce_multigpu"):
+        raises(RuntimeError, "one tensor per rank", lambda: dist.all_reduce_multigpu(two))
+    if hasattr(dist, "split_group"):
+        raises(RuntimeError, "split", lambda: dist.split_group(split_ranks=[[0], [1]]))
+    dist.barrier()
+
+
 def wrong_calls():
     raises(
         RuntimeError,

@@ -16,8 +16,11 @@ how = sys.argv[1]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 farandole.init()
 rank, size = farandole.rank(), farandole.size()
-farandole.barrier()
 culprit = rank == size - 1
+if how == "left at once" and culprit:
+    sys.exit(0)
+if how != "left at once":
+    farandole.barrier()
 
 
 def wait_for_the_culprit() -> None:
@@ -43,10 +46,24 @@ elif how == "killed":
     if culprit:
         os.kill(os.getpid(), signal.SIGKILL)
     wait_for_the_culprit()
-elif how == "left":
+elif how in ("left", "left at once"):
     if culprit:
         sys.exit(0)
     wait_for_the_culprit()
+elif how == "exit code":
+    if culprit:
+        atexit.register(time.sleep, 0.3)  # who is named must not depend on how long the end takes
+        sys.exit(7)
+    wait_for_the_culprit()
+elif how == "exit caught":
+    # Somebody catches the SystemExit, and the rank goes on: it leaves in good order.
+    try:
+        sys.exit(7)
+    except SystemExit:
+        farandole.barrier()
+    if rank == 0:
+        time.sleep(0.3)
+    print("leaves", flush=True)
 elif how == "atexit":
     # After an exception, functions registered with atexit run, and see that the rank is still one.
     if culprit:
