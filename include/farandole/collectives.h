@@ -25,6 +25,8 @@ struct Options {
   // Every input is multiplied by the one before, the result by the other after a reduction.
   double prescale = 1.0;
   double postscale = 1.0;
+  // All members submit their ordered operations in the same order: see FARANDOLE_FLAG_ORDERED.
+  bool ordered = false;
 };
 
 namespace detail {
@@ -48,6 +50,7 @@ class Request {
     request_.name = options.name.empty() ? nullptr : options.name.c_str();
     request_.prescale = options.prescale;
     request_.postscale = options.postscale;
+    if (options.ordered) request_.flags |= FARANDOLE_FLAG_ORDERED;
   }
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;

@@ -48,6 +48,7 @@ RECV = 11
 
 ANY_RANK = -1
 FLAG_WILL_WAIT = 1
+FLAG_ORDERED = 2
 
 
 class InitOptions(Structure):

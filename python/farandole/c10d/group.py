@@ -143,7 +143,8 @@ class Group(_c10d.ProcessGroup):
             reduce,
             root,
             self._set,
-            flags,
+            # c10d's contract: all members call a group's collectives in the same order.
+            flags | _abi.FLAG_ORDERED,
             p2p,
             None,
             input,
