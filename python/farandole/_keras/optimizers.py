@@ -1,0 +1,185 @@
+"""Optimizers of Keras whose gradients are those of all ranks.
+
+The object is of a subclass of the optimizer's own class, with its name, and shares all state with
+the optimizer it is made from: what is saved from it can be loaded where Farandole is not installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence
+
+import tensorflow as tf
+
+from ..errors import InvalidArgument
+from ..process_sets import ProcessSet, global_process_set
+from ..tensorflow.aggregation import LocalAggregation
+from ..tensorflow.compression import Compression
+from ..tensorflow.gradients import GradientReducer
+from ..tensorflow.mpi_ops import Average
+from .xla import without_xla
+
+
+class Distributed:
+    """Marks the classes made here."""
+
+    _farandole_reducer: GradientReducer
+
+    def register_local_var(self, variable: Any) -> None:
+        """The gradient of this variable stays on its rank."""
+        self._farandole_reducer.register_local(variable)
+
+
+class _Keras3(Distributed):
+    """apply() is where every way to update ends; apply_gradients() calls it."""
+
+    _farandole_sum_of_passes = False
+    _farandole_variables: Sequence[Any] = ()
+
+    def _farandole_accumulates(self) -> bool:
+        # Loss scaling decides in its own apply() whether there is an update: reduced before.
+        return bool(self.gradient_accumulation_steps) and not hasattr(self, "inner_optimizer")
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
+        grads = list(grads)
+        variables = self._trainable_variables if trainable_variables is None else list(
+            trainable_variables
+        )
+        if self._farandole_accumulates():
+            kept = [each for grad, each in zip(grads, variables) if grad is not None]
+            object.__setattr__(self, "_farandole_variables", kept)
+        else:
+            grads = self._farandole_reducer.reduce(grads, variables)
+        if trainable_variables is None:
+            return super().apply(grads)  # type: ignore[misc]
+        return super().apply(grads, variables)  # type: ignore[misc]
+
+    def _clip_gradients(self, grads: Sequence[Any]) -> Any:
+        """Called once per update with what was accumulated: reduced before it is clipped."""
+        if self._farandole_accumulates():
+            grads = self._farandole_reducer.reduce(list(grads), self._farandole_variables)
+            if self._farandole_sum_of_passes:
+                passes = self.gradient_accumulation_steps
+                grads = [None if grad is None else grad * passes for grad in grads]
+        return super()._clip_gradients(grads)  # type: ignore[misc]
+
+
+class _Keras2(Distributed):
+    """Both generations of Keras 2: minimize() calls apply_gradients()."""
+
+    _farandole_aggregation: Optional[LocalAggregation] = None
+
+    def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        grads, variables = zip(*grads_and_vars)
+        apply = super().apply_gradients  # type: ignore[misc]
+        aggregation = self._farandole_aggregation
+        if aggregation is None:
+            reduced = self._farandole_reducer.reduce(grads, variables)
+            return apply(zip(reduced, variables), *args, **kwargs)
+        before = self.iterations.read_value()
+
+        def update(sums: List[Any]) -> None:
+            reduced = self._farandole_reducer.reduce(sums, variables)
+            apply(zip(reduced, variables), *args, **kwargs)
+
+        if hasattr(self, "build") and hasattr(self, "_index_dict") is False:
+            with tf.init_scope():  # its variables cannot be made inside of a condition
+                self.build(variables)
+        elif hasattr(self, "_create_all_weights"):
+            with tf.init_scope():
+                self._create_all_weights(variables)
+        aggregation.step(grads, update)
+        # Every pass counts, as for schedules of learning rates.
+        return self.iterations.assign(before + 1)
+
+
+def is_keras_3(optimizer: Any) -> bool:
+    return hasattr(optimizer, "_backend_apply_gradients")
+
+
+def _check(optimizer: Any) -> None:
+    if isinstance(optimizer, Distributed):
+        raise ValueError("this optimizer is distributed already")
+    if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
+        raise ValueError(
+            "an optimizer of Keras or tf.compat.v1.train is needed, not "
+            f"{type(optimizer).__name__}"
+        )
+    if is_keras_3(optimizer):
+        import keras
+
+        if keras.backend.backend() != "tensorflow":
+            raise InvalidArgument(
+                f"Keras runs on {keras.backend.backend()}: farandole needs KERAS_BACKEND=tensorflow"
+            )
+
+
+def distribute(
+    optimizer: Any,
+    name: Optional[str] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    gradient_predivide_factor: float = 1.0,
+    op: int = Average,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """The optimizer, with gradients of all ranks."""
+    _check(optimizer)
+    kind = type(optimizer)
+    name = name or f"Distributed{kind.__name__}"
+    reducer = GradientReducer(
+        f"{name}_Allreduce",
+        device_dense,
+        device_sparse,
+        compression,
+        sparse_as_dense,
+        op,
+        gradient_predivide_factor,
+        num_groups,
+        groups,
+        process_set,
+        scale_local_gradients,
+    )
+    if backward_passes_per_step < 1:
+        raise ValueError("backward_passes_per_step must be at least 1")
+    third = is_keras_3(optimizer)
+    made = type(
+        kind.__name__,
+        (_Keras3 if third else _Keras2, kind),
+        {"__module__": kind.__module__, "__doc__": kind.__doc__},
+    )
+    wrapped = made.__new__(made)
+    wrapped.__dict__.update(optimizer.__dict__)
+    object.__setattr__(wrapped, "_farandole_reducer", reducer)
+    if third:
+        without_xla()
+    if backward_passes_per_step > 1:
+        _aggregate(wrapped, third, backward_passes_per_step, average_aggregated_gradients)
+    return wrapped
+
+
+def _aggregate(wrapped: Any, third: bool, passes: int, average: bool) -> None:
+    if not third:
+        aggregation = LocalAggregation(passes, average)
+        object.__setattr__(wrapped, "_farandole_aggregation", aggregation)
+        object.__setattr__(wrapped, "_agg_helper", aggregation)
+        return
+    # Keras 3 accumulates by itself, and takes the mean of the passes.
+    if hasattr(wrapped, "inner_optimizer"):
+        raise ValueError(
+            "backward_passes_per_step and loss scaling do not go together: give "
+            "gradient_accumulation_steps to the inner optimizer"
+        )
+    if wrapped.built or wrapped.gradient_accumulation_steps:
+        raise ValueError(
+            "backward_passes_per_step needs an optimizer that has not been used, without "
+            "gradient_accumulation_steps"
+        )
+    wrapped.gradient_accumulation_steps = passes
+    object.__setattr__(wrapped, "_farandole_sum_of_passes", not average)
