@@ -214,7 +214,11 @@ def _allgather_gradient(op: Any, grad: Any, _: Any) -> Any:
 
 def _at_root(grad: Any, root: int, number: int) -> Any:
     grad = _allreduce(grad, None, Average, process_set=number)
-    return grad if core.rank() == root else tf.zeros_like(grad)
+    if core.rank() == root:
+        return grad
+    # A session runs only what is needed: the others wait for this rank, too.
+    with tf.control_dependencies([grad]):
+        return tf.identity(tf.zeros_like(grad))
 
 
 def broadcast(
