@@ -77,9 +77,13 @@ class LocalAggregation:
         def flush() -> Any:
             sums = self.take(due)
             done = update(sums)
-            wait = [] if tf.executing_eagerly() or done is None else [done]
-            with tf.control_dependencies(wait):
+            if tf.executing_eagerly():
                 self.clear()
-            return tf.constant(True)
+                return tf.constant(True)
+            # In a graph of tf.compat.v1 only what leads to the result is run.
+            with tf.control_dependencies([] if done is None else [done]):
+                cleared = self.clear()
+            with tf.control_dependencies([cleared]):
+                return tf.constant(True)
 
         return tf.cond(due, flush, lambda: tf.constant(False))
