@@ -1,5 +1,5 @@
 # The Python packages: every test_*.py is one test per interpreter, python.NAME.FILE. `make test` installs what they
-# need (tools/deps python, tools/venv torch-2.15). Not part of the sanitizers' builds, nor of cross builds.
+# need (tools/deps python, tools/venv torch-2.15, tf-2.21 and tf-2.15). Not part of the sanitizers' builds, nor of cross builds.
 if(FARANDOLE_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT TARGET farandole_command)
   return()
 endif()
@@ -8,20 +8,36 @@ set(FARANDOLE_VENVS ${CMAKE_BINARY_DIR}/venvs CACHE PATH "Where the virtual envi
 set(python_debian /usr/bin/python3)
 set(python_torch215 ${FARANDOLE_VENVS}/torch-2.15/bin/python)
 
-# What does not depend on PyTorch's version is run with one interpreter.
+set(python_tf221 ${FARANDOLE_VENVS}/tf-2.21/bin/python)
+set(python_tf215 ${FARANDOLE_VENVS}/tf-2.15/bin/python)
+# The same with Keras 2 (tf_keras).
+set(python_tf221keras2 ${python_tf221})
+set(environment_tf221keras2 TF_USE_LEGACY_KERAS=1)
+
+# What does not depend on PyTorch's version is run with one interpreter; what does not depend on Keras's with two.
 set(once test_core test_numpy test_run_function test_wheel)
+set(without_keras test_tf_operations test_tf_build test_tf_examples)
 
 file(GLOB files CONFIGURE_DEPENDS ${here}/test_*.py)
 foreach(file ${files})
   get_filename_component(name ${file} NAME_WE)
-  foreach(interpreter debian torch215)
+  set(interpreters debian torch215)
+  set(timeout 300)
+  if(name MATCHES "^test_tf_")
+    set(interpreters tf221 tf215 tf221keras2)
+    set(timeout 600)
+  endif()
+  foreach(interpreter ${interpreters})
     if(interpreter STREQUAL torch215 AND name IN_LIST once)
+      continue()
+    endif()
+    if(interpreter STREQUAL tf221keras2 AND name IN_LIST without_keras)
       continue()
     endif()
     set(test python.${interpreter}.${name})
     add_test(NAME ${test} COMMAND ${here}/run_pytest ${python_${interpreter}} ${file})
     # Two ranks with a thread each. 77: something is not installed; the test says what.
-    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS 2 SKIP_RETURN_CODE 77
-      ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1")
+    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT ${timeout} PROCESSORS 2 SKIP_RETURN_CODE 77
+      ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};FARANDOLE_CACHE=${CMAKE_BINARY_DIR}/cache;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1;${environment_${interpreter}}")
   endforeach()
 endforeach()
