@@ -81,12 +81,11 @@ class _Keras2(Distributed):
             reduced = self._farandole_reducer.reduce(sums, variables)
             apply(zip(reduced, variables), *args, **kwargs)
 
-        if hasattr(self, "build") and hasattr(self, "_index_dict") is False:
-            with tf.init_scope():  # its variables cannot be made inside of a condition
-                self.build(variables)
-        elif hasattr(self, "_create_all_weights"):
-            with tf.init_scope():
+        with tf.init_scope():  # its variables cannot be made inside of a condition
+            if hasattr(self, "_create_all_weights"):  # the older generation
                 self._create_all_weights(variables)
+            elif not hasattr(self, "_index_dict"):
+                self.build(variables)
         aggregation.step(grads, update)
         # Every pass counts, as for schedules of learning rates.
         return self.iterations.assign(before + 1)

@@ -14,6 +14,7 @@ from .. import basics as _basics
 from .. import core
 from ..basics import *  # noqa: F401,F403  (scripts look for init, rank, … here, too)
 from ..core import ReduceOp
+from ..errors import InvalidArgument
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from ._backend import backend, names
 
@@ -32,6 +33,40 @@ def handle_average_backwards_compatibility(op: Optional[int], average: Optional[
             raise ValueError("the op parameter supersedes average: give only one of them")
         return ReduceOp(op)
     return Average if average is None or average else Sum
+
+
+_DTYPES = (
+    tf.uint8,
+    tf.int8,
+    tf.uint16,
+    tf.int16,
+    tf.int32,
+    tf.int64,
+    tf.float16,
+    tf.bfloat16,
+    tf.float32,
+    tf.float64,
+    tf.bool,
+    tf.complex64,
+    tf.complex128,
+)
+
+
+def _tensor(value: Any, what: str, name: Optional[str]) -> Any:
+    """The value as a tensor that can travel."""
+    core.require_initialised()
+    tensor = tf.convert_to_tensor(value)
+    if tensor.dtype not in _DTYPES:
+        raise InvalidArgument(
+            f"{what if name is None else f'{what} {name!r}'}: tensors of {tensor.dtype.name} are "
+            f"not supported; possible are {', '.join(each.name for each in _DTYPES)}",
+            tensor=name or "",
+        )
+    return tensor
+
+
+# Nobody calculates with these here, but they can be moved.
+_MOVED = {tf.uint32: tf.int32, tf.uint64: tf.int64}
 
 
 def _executing_eagerly() -> bool:
@@ -85,8 +120,7 @@ def _allreduce(
     process_set: AnySet = global_process_set,
 ) -> Any:
     """The reduction itself, of one dense tensor."""
-    core.require_initialised()
-    tensor = tf.convert_to_tensor(tensor)
+    tensor = _tensor(tensor, "allreduce", name)
     node, match = names("FarandoleAllreduce", name, tensor, ignore_name_scope)
     rest = (int(op), prescale_factor, postscale_factor, set_id(process_set))
     if backend().compiled:
@@ -109,7 +143,7 @@ def _grouped_allreduce(
 ) -> List[Any]:
     """Several dense tensors, reduced together or not at all."""
     core.require_initialised()
-    tensors = [tf.convert_to_tensor(each) for each in tensors]
+    tensors = [_tensor(each, "grouped_allreduce", name) for each in tensors]
     if not tensors:
         return []
     node, match = names("FarandoleGroupedAllreduce", name, None, ignore_name_scope)
@@ -166,8 +200,7 @@ def _gather(
     process_set: AnySet = global_process_set,
 ) -> Any:
     """(all rows, how many came from each member)"""
-    core.require_initialised()
-    tensor = tf.convert_to_tensor(tensor)
+    tensor = _tensor(tensor, "allgather", name)
     node, match = names("FarandoleAllgather", name, tensor, ignore_name_scope)
     number = set_id(process_set)
     if backend().compiled:
@@ -188,6 +221,10 @@ def allgather(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """All ranks' tensors, one behind the other; first dimensions may differ."""
+    dtype = getattr(tensor, "dtype", None)
+    if dtype in _MOVED:
+        moved = tf.bitcast(tensor, _MOVED[dtype])
+        return tf.bitcast(_gather(moved, name, ignore_name_scope, process_set)[0], dtype)
     return _gather(tensor, name, ignore_name_scope, process_set)[0]
 
 
@@ -229,8 +266,11 @@ def broadcast(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """root_rank's tensor; root_rank is a rank of the world."""
-    core.require_initialised()
-    tensor = tf.convert_to_tensor(tensor)
+    dtype = getattr(tensor, "dtype", None)
+    if dtype in _MOVED:
+        moved = tf.bitcast(tensor, _MOVED[dtype])
+        return tf.bitcast(broadcast(moved, root_rank, name, ignore_name_scope, process_set), dtype)
+    tensor = _tensor(tensor, "broadcast", name)
     node, match = names("FarandoleBroadcast", name, tensor, ignore_name_scope)
     number = set_id(process_set)
     if backend().compiled:
@@ -277,8 +317,7 @@ def _exchange(
     ignore_name_scope: bool,
     process_set: AnySet,
 ) -> Any:
-    core.require_initialised()
-    tensor = tf.convert_to_tensor(tensor)
+    tensor = _tensor(tensor, "alltoall", name)
     parts = tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64)
     node, match = names("FarandoleAlltoall", name, tensor, ignore_name_scope)
     number = set_id(process_set)
@@ -328,8 +367,7 @@ def _reducescatter(
     ignore_name_scope: bool = False,
     process_set: AnySet = global_process_set,
 ) -> Any:
-    core.require_initialised()
-    tensor = tf.convert_to_tensor(tensor)
+    tensor = _tensor(tensor, "reducescatter", name)
     node, match = names("FarandoleReducescatter", name, tensor, ignore_name_scope)
     rest = (int(op), prescale_factor, postscale_factor, set_id(process_set))
     if backend().compiled:

@@ -61,7 +61,10 @@ def case_dtypes():
         assert gathered.shape == (4 * SIZE,)
     flags = hvd.allgather(tf.constant([RANK == 0]))
     assert flags.numpy().tolist() == [rank == 0 for rank in range(SIZE)]
-    with cases.raises(Exception, "string"):
+    for dtype in (tf.uint32, tf.uint64):
+        assert hvd.broadcast(tf.constant([RANK], dtype), SIZE - 1).numpy().tolist() == [SIZE - 1]
+        assert hvd.allgather(tf.constant([RANK], dtype)).numpy().tolist() == list(range(SIZE))
+    with cases.raises(ValueError, "string", "float32"):
         hvd.allreduce(tf.constant("text"))
 
 
