@@ -1,4 +1,4 @@
-"""Fashion-MNIST in a graph of TensorFlow 1 with a session and hooks, as people write it for Horovod.
+"""Fashion-MNIST in a graph of TensorFlow 1 with a session and hooks, as written for Horovod.
 
     farandole run -np 2 python 12_session_hooks.py --steps 200
 """
@@ -77,14 +77,12 @@ def main():
         log_step_count_steps=20,
         save_summaries_steps=None,
     ) as session:
-        tests, answers = load(train=False, samples=1000)
         while not session.should_stop():
             images, labels = next(data)
             session.run(train, {image: images, label: labels})
-            if not session.should_stop():
-                continue
     seconds = time.time() - start
     if hvd.rank() == 0:
+        tests, answers = load(train=False, samples=1000)
         with tf.Session() as session:
             tf.train.Saver().restore(session, tf.train.latest_checkpoint(args.checkpoints))
             found = session.run(accuracy, {image: tests, label: answers})

@@ -58,7 +58,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
             self.broadcast_done = True
 
     class MetricAverageCallback(Callback):
-        """Metrics of an epoch become averages over all ranks. List it before those that use them."""
+        """Metrics of an epoch become averages of all ranks. List it before those that use them."""
 
         def __init__(self, device: str = "") -> None:
             super().__init__()

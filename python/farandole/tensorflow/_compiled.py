@@ -49,7 +49,14 @@ class Compiled:
         _leave_order_alone()
 
     def allreduce(
-        self, tensor: Any, node: Optional[str], name: str, op: int, pre: float, post: float, set: int
+        self,
+        tensor: Any,
+        node: Optional[str],
+        name: str,
+        op: int,
+        pre: float,
+        post: float,
+        set: int,
     ) -> Any:
         return self._library.farandole_allreduce(
             tensor,
@@ -84,7 +91,14 @@ class Compiled:
         )
 
     def reducescatter(
-        self, tensor: Any, node: Optional[str], name: str, op: int, pre: float, post: float, set: int
+        self,
+        tensor: Any,
+        node: Optional[str],
+        name: str,
+        op: int,
+        pre: float,
+        post: float,
+        set: int,
     ) -> Any:
         return self._library.farandole_reducescatter(
             tensor,

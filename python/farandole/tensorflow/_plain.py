@@ -166,12 +166,26 @@ class Plain:
         )
 
     def allreduce(
-        self, tensor: Any, node: Optional[str], name: str, op: int, pre: float, post: float, set: int
+        self,
+        tensor: Any,
+        node: Optional[str],
+        name: str,
+        op: int,
+        pre: float,
+        post: float,
+        set: int,
     ) -> Any:
         return self.grouped_allreduce([tensor], node, name, op, pre, post, set)[0]
 
     def reducescatter(
-        self, tensor: Any, node: Optional[str], name: str, op: int, pre: float, post: float, set: int
+        self,
+        tensor: Any,
+        node: Optional[str],
+        name: str,
+        op: int,
+        pre: float,
+        post: float,
+        set: int,
     ) -> Any:
         return self._run(
             lambda value, own: [_scatter(value, own, op, pre, post, set)],

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class LocalAggregation:
-    """`passes` calls of step() are one update. In tf.function, eager, or a graph of tf.compat.v1."""
+    """`passes` calls of step() are one update: eager, in tf.function, in graphs of tf.compat.v1."""
 
     def __init__(self, passes: int, average: bool) -> None:
         if passes < 1:

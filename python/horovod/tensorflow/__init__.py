@@ -1,4 +1,4 @@
-"""horovod.tensorflow: farandole.tensorflow, with its modules under the names that scripts import."""
+"""horovod.tensorflow: farandole.tensorflow and its modules under the names scripts import."""
 
 from __future__ import annotations
 

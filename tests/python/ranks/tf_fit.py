@@ -250,6 +250,29 @@ def case_state():
         np.testing.assert_array_equal(np.asarray(each), value)
 
 
+def case_package_keras():
+    """farandole.keras, for the package keras: Keras 3 even where tf.keras is another."""
+    import keras as package
+
+    import farandole.keras as fdl
+
+    if package.__version__.startswith("3") and package.backend.backend() != "tensorflow":
+        return
+    made = package.Sequential([package.layers.Dense(1)])
+    made.compile(fdl.DistributedOptimizer(package.optimizers.SGD(0.01)), loss="mse")
+    x = np.full((8, 2), RANK + 1.0, "float32")
+    history = made.fit(
+        x, x[:, :1], batch_size=4, verbose=0,
+        callbacks=[
+            fdl.callbacks.BroadcastGlobalVariablesCallback(0),
+            fdl.callbacks.MetricAverageCallback(),
+        ],
+    )
+    same_everywhere(made)
+    losses = history.history["loss"]
+    assert hvd.allgather_object(losses) == [losses] * SIZE
+
+
 def case_horovod_names():
     import horovod.keras
     import horovod.tensorflow

@@ -1,4 +1,4 @@
-"""farandole.tensorflow: collective operations, eager, in tf.function and in graphs with sessions."""
+"""farandole.tensorflow: collective operations, eager, in tf.function and in sessions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def case_grouped():
 
 
 def case_sparse():
-    slices = tf.IndexedSlices(tf.ones([2, 3]), tf.constant([RANK, SIZE]), tf.constant([SIZE + 1, 3]))
+    slices = tf.IndexedSlices(
+        tf.ones([2, 3]), tf.constant([RANK, SIZE]), tf.constant([SIZE + 1, 3])
+    )
     got = tf.convert_to_tensor(hvd.allreduce(slices, op=hvd.Sum))
     assert got.numpy()[:, 0].tolist() == [1.0] * SIZE + [float(SIZE)]
     got = tf.convert_to_tensor(hvd.allreduce(slices))

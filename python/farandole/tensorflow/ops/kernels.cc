@@ -1,5 +1,6 @@
-// Collective operations as asynchronous kernels: a thread of TensorFlow only submits, Farandole's completion tells
-// TensorFlow that the outputs are there. No thread waits, so that reductions run while the rest of the graph does.
+// Collective operations as asynchronous kernels: a thread of TensorFlow only submits, Farandole's
+// completion tells TensorFlow that the outputs are there. No thread waits, so that reductions run
+// while the rest of the graph does.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -17,34 +18,20 @@ using tensorflow::OpKernelConstruction;
 
 int dtypeOf(DataType type) {
   switch (type) {
-    case tensorflow::DT_UINT8:
-      return FARANDOLE_UINT8;
-    case tensorflow::DT_INT8:
-      return FARANDOLE_INT8;
-    case tensorflow::DT_UINT16:
-      return FARANDOLE_UINT16;
-    case tensorflow::DT_INT16:
-      return FARANDOLE_INT16;
-    case tensorflow::DT_INT32:
-      return FARANDOLE_INT32;
-    case tensorflow::DT_INT64:
-      return FARANDOLE_INT64;
-    case tensorflow::DT_HALF:
-      return FARANDOLE_FLOAT16;
-    case tensorflow::DT_BFLOAT16:
-      return FARANDOLE_BFLOAT16;
-    case tensorflow::DT_FLOAT:
-      return FARANDOLE_FLOAT32;
-    case tensorflow::DT_DOUBLE:
-      return FARANDOLE_FLOAT64;
-    case tensorflow::DT_BOOL:
-      return FARANDOLE_BOOL;
-    case tensorflow::DT_COMPLEX64:
-      return FARANDOLE_COMPLEX64;
-    case tensorflow::DT_COMPLEX128:
-      return FARANDOLE_COMPLEX128;
-    default:
-      return -1;  // the operations are not registered for other types
+    case tensorflow::DT_UINT8: return FARANDOLE_UINT8;
+    case tensorflow::DT_INT8: return FARANDOLE_INT8;
+    case tensorflow::DT_UINT16: return FARANDOLE_UINT16;
+    case tensorflow::DT_INT16: return FARANDOLE_INT16;
+    case tensorflow::DT_INT32: return FARANDOLE_INT32;
+    case tensorflow::DT_INT64: return FARANDOLE_INT64;
+    case tensorflow::DT_HALF: return FARANDOLE_FLOAT16;
+    case tensorflow::DT_BFLOAT16: return FARANDOLE_BFLOAT16;
+    case tensorflow::DT_FLOAT: return FARANDOLE_FLOAT32;
+    case tensorflow::DT_DOUBLE: return FARANDOLE_FLOAT64;
+    case tensorflow::DT_BOOL: return FARANDOLE_BOOL;
+    case tensorflow::DT_COMPLEX64: return FARANDOLE_COMPLEX64;
+    case tensorflow::DT_COMPLEX128: return FARANDOLE_COMPLEX128;
+    default: return -1;  // the operations are not registered for other types
   }
 }
 
@@ -53,7 +40,8 @@ class Collective : public AsyncOpKernel {
   explicit Collective(OpKernelConstruction* c) : AsyncOpKernel(c) {
     OP_REQUIRES_OK(c, c->GetAttr("tensor_name", &name_));
     OP_REQUIRES_OK(c, c->GetAttr("process_set", &set_));
-    // In a graph the node's own name, which is unique there: "*" asks for it, "*/" for its last part.
+    // In a graph the node's own name, which is unique there: "*" asks for it, "*/" for its last
+    // part.
     if (name_ == "*") {
       name_ = name();
     } else if (name_ == "*/") {
@@ -182,10 +170,10 @@ class Alltoall : public Collective {
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     const Tensor& given = context->input(1);
     OP_REQUIRES_ASYNC(context, given.dims() == 1,
-                      tensorflow::errors::InvalidArgument("splits must be a vector"), done);
+                      absl::InvalidArgumentError("farandole: splits must be a vector"), done);
     const auto values = given.vec<int64_t>();
     const std::vector<int64_t> splits(values.data(), values.data() + values.size());
-    auto* step = new Step(context, std::move(done), 1, takeSplits<tensorflow::int32>);
+    auto* step = new Step(context, std::move(done), 1, takeSplits<int32_t>);
     fill(*step, 0, FARANDOLE_ALLTOALL, context->input(0));
     step->requests[0].nsplits = static_cast<int32_t>(splits.size());
     step->requests[0].splits = splits.empty() ? nullptr : splits.data();
@@ -226,10 +214,10 @@ class Meeting : public Collective {
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     Tensor* output = nullptr;
     OP_REQUIRES_OK_ASYNC(context, context->allocate_output(0, TensorShape({}), &output), done);
-    output->scalar<tensorflow::int32>()() = 0;
+    output->scalar<int32_t>()() = 0;
     auto* step = new Step(context, std::move(done), 1,
                           [output](OpKernelContext*, const farandole_result& result) {
-                            output->scalar<tensorflow::int32>()() = result.last_joined;
+                            output->scalar<int32_t>()() = result.last_joined;
                           });
     auto& request = step->requests[0];
     request.operation = kOperation;
@@ -250,7 +238,7 @@ class Query : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const int rank = library().rank();
     OP_REQUIRES(context, rank >= 0,
-                tensorflow::errors::FailedPrecondition(
+                absl::FailedPreconditionError(
                     "farandole: Farandole has not been initialised: call init() first"));
     int value = -1;
     if (what_ == "rank") value = rank;
@@ -258,11 +246,12 @@ class Query : public OpKernel {
     if (what_ == "local_size") value = library().local_size();
     if (what_ == "size") value = library().set_size(set_);
     if (what_ == "included") value = library().set_rank(set_) >= 0 ? 1 : 0;
-    OP_REQUIRES(context, value >= 0,
-                tensorflow::errors::InvalidArgument("farandole: there is no process set ", set_));
+    OP_REQUIRES(
+        context, value >= 0,
+        absl::InvalidArgumentError("farandole: there is no process set " + std::to_string(set_)));
     Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({}), &output));
-    output->scalar<tensorflow::int32>()() = value;
+    output->scalar<int32_t>()() = value;
   }
 
  private:

@@ -1,5 +1,5 @@
-// The functions of libfarandole.so that the kernels call. The library is in the process already, loaded by Python
-// without its symbols being global: they are looked up in it by name.
+// The functions of libfarandole.so that the kernels call. The library is in the process already,
+// loaded by Python without its symbols being global: they are looked up in it by name.
 #pragma once
 
 #include <dlfcn.h>

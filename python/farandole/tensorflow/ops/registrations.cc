@@ -1,5 +1,6 @@
-// What TensorFlow knows of the operations: inputs, attributes, shapes. All are stateful, so that none is folded into a
-// constant, merged with another or left out; the Python side tells tf.function not to put them in a row.
+// What TensorFlow knows of the operations: inputs, attributes, shapes. All are stateful, so that
+// none is folded into a constant, merged with another or left out; the Python side tells
+// tf.function not to put them in a row.
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -11,7 +12,7 @@ using tensorflow::shape_inference::DimensionHandle;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
-#define FARANDOLE_TYPES                                                               \
+#define FARANDOLE_TYPES                                                              \
   "{uint8, int8, uint16, int16, int32, int64, half, bfloat16, float, double, bool, " \
   "complex64, complex128}"
 

@@ -1,4 +1,5 @@
-// One execution of a kernel: the operations it started, and the call that tells TensorFlow of their end.
+// One execution of a kernel: the operations it started, and the call that tells TensorFlow of their
+// end.
 #pragma once
 
 #include <atomic>
@@ -17,25 +18,19 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-// Lost ranks are kInternal on purpose: sessions of tf.compat.v1 that recover by themselves take kUnavailable and
-// kAborted for something that another try would mend.
+// Lost ranks are kInternal on purpose: sessions of tf.compat.v1 that recover by themselves take
+// kUnavailable and kAborted for something that another try would mend.
 inline absl::StatusCode statusCode(int code) {
   switch (code) {
     case FARANDOLE_INVALID_ARGUMENT:
-    case FARANDOLE_MISMATCH:
-      return absl::StatusCode::kInvalidArgument;
-    case FARANDOLE_DUPLICATE_NAME:
-      return absl::StatusCode::kAlreadyExists;
-    case FARANDOLE_CANCELLED:
-      return absl::StatusCode::kCancelled;
-    case FARANDOLE_OUT_OF_MEMORY:
-      return absl::StatusCode::kResourceExhausted;
+    case FARANDOLE_MISMATCH: return absl::StatusCode::kInvalidArgument;
+    case FARANDOLE_DUPLICATE_NAME: return absl::StatusCode::kAlreadyExists;
+    case FARANDOLE_CANCELLED: return absl::StatusCode::kCancelled;
+    case FARANDOLE_OUT_OF_MEMORY: return absl::StatusCode::kResourceExhausted;
     case FARANDOLE_SHUTDOWN:
     case FARANDOLE_FORKED:
-    case FARANDOLE_NOT_INITIALISED:
-      return absl::StatusCode::kFailedPrecondition;
-    default:
-      return absl::StatusCode::kInternal;
+    case FARANDOLE_NOT_INITIALISED: return absl::StatusCode::kFailedPrecondition;
+    default: return absl::StatusCode::kInternal;
   }
 }
 
@@ -62,8 +57,9 @@ inline void* dataOf(const Tensor& tensor) {
   return bytes.empty() ? nothing() : const_cast<char*>(bytes.data());
 }
 
-// Owns itself from submit() on: the last completion calls `finish_` and `done_`, and deletes it. Completions arrive on
-// Farandole's thread, one after the other or at once, even before submit() has returned.
+// Owns itself from submit() on: the last completion calls `finish_` and `done_`, and deletes it.
+// Completions arrive on Farandole's thread, one after the other or at once, even before submit()
+// has returned.
 class Step {
  public:
   using Done = tensorflow::AsyncOpKernel::DoneCallback;
