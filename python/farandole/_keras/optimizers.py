@@ -16,6 +16,7 @@ from ..tensorflow.aggregation import LocalAggregation
 from ..tensorflow.compression import Compression
 from ..tensorflow.gradients import GradientReducer
 from ..tensorflow.mpi_ops import Average
+from .loss_scale import reduce_before_loss_scaling
 from .xla import without_xla
 
 
@@ -33,6 +34,7 @@ class _Keras3(Distributed):
     """apply() is where every way to update ends; apply_gradients() calls it."""
 
     _farandole_sum_of_passes = False
+    _farandole_reduced = False  # while loss scaling, which has reduced already, calls this one
     _farandole_variables: Sequence[Any] = ()
 
     def _farandole_accumulates(self) -> bool:
@@ -47,7 +49,7 @@ class _Keras3(Distributed):
         if self._farandole_accumulates():
             kept = [each for grad, each in zip(grads, variables) if grad is not None]
             object.__setattr__(self, "_farandole_variables", kept)
-        else:
+        elif not self._farandole_reduced:
             grads = self._farandole_reducer.reduce(grads, variables)
         if trainable_variables is None:
             return super().apply(grads)  # type: ignore[misc]
@@ -56,7 +58,8 @@ class _Keras3(Distributed):
     def _clip_gradients(self, grads: Sequence[Any]) -> Any:
         """Called once per update with what was accumulated: reduced before it is clipped."""
         if self._farandole_accumulates():
-            grads = self._farandole_reducer.reduce(list(grads), self._farandole_variables)
+            if not self._farandole_reduced:
+                grads = self._farandole_reducer.reduce(list(grads), self._farandole_variables)
             if self._farandole_sum_of_passes:
                 passes = self.gradient_accumulation_steps
                 grads = [None if grad is None else grad * passes for grad in grads]
@@ -158,6 +161,7 @@ def distribute(
     object.__setattr__(wrapped, "_farandole_reducer", reducer)
     if third:
         without_xla()
+        reduce_before_loss_scaling()
     if backward_passes_per_step > 1:
         _aggregate(wrapped, third, backward_passes_per_step, average_aggregated_gradients)
     return wrapped

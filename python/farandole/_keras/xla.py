@@ -22,8 +22,11 @@ def without_xla() -> None:
     before = trainer.model_supports_jit
 
     def model_supports_jit(model: Any) -> bool:
-        if isinstance(getattr(model, "optimizer", None), Distributed):
-            return False
+        optimizer = getattr(model, "optimizer", None)
+        while optimizer is not None:
+            if isinstance(optimizer, Distributed):
+                return False
+            optimizer = getattr(optimizer, "inner_optimizer", None)  # loss scaling
         return before(model)
 
     trainer.model_supports_jit = model_supports_jit

@@ -97,16 +97,26 @@ def case_local_variables():
 def case_loss_scale():
     if not KERAS_3:
         return
-    made = hvd.DistributedOptimizer(
-        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1.0), initial_scale=4.0)
-    )
-    w = keras.Variable(0.0)
-    apply = tf.function(lambda g: made.apply([g], [w]))
-    apply(tf.constant(4.0 * (RANK + 1)))
-    assert float(w) == -MEAN
-    # One rank overflows: nobody updates.
-    apply(tf.constant(np.inf if RANK == 0 else 1.0))
-    assert float(w) == -MEAN
+    scale = keras.optimizers.LossScaleOptimizer
+    for made in (
+        hvd.DistributedOptimizer(scale(keras.optimizers.SGD(1.0), initial_scale=4.0)),
+        scale(hvd.DistributedOptimizer(keras.optimizers.SGD(1.0)), initial_scale=4.0),
+    ):
+        w = keras.Variable(0.0)
+        apply = tf.function(lambda g: made.apply([g], [w]))
+        apply(tf.constant(4.0 * (RANK + 1)))
+        assert float(w) == -MEAN
+        # One rank overflows: nobody updates.
+        apply(tf.constant(np.inf if RANK == 0 else 1.0))
+        assert float(w) == -MEAN
+    keras.config.set_dtype_policy("mixed_float16")  # puts loss scaling around by itself
+    try:
+        made = model(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)))
+        broadcast = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+        made.fit(*data(), batch_size=32, verbose=0, callbacks=[broadcast])
+        same_everywhere(made)
+    finally:
+        keras.config.set_dtype_policy("float32")
 
 
 def data(n=64):
