@@ -1,9 +1,14 @@
 """Operations on raw memory.
 
-They take addresses, a shape (a count is one) and a DType, and return a Handle at once. The caller
-passes in `keep` whatever must stay alive meanwhile. `notify(handle)` is called on a Python thread
-once the operation is done. Without a name, operations are matched between ranks by the
-order of calls.
+They take addresses, a shape (a count is one) and a DType, and return a Handle at once. Common
+options, by keyword only:
+
+    name         without one, operations are matched between ranks by the order of calls
+    process_set  a ProcessSet or its number; the world without
+    keep         whatever must stay alive meanwhile
+    will_wait    the calling thread waits at once: no other thread need be woken
+    notify       notify(handle) is called on a Python thread once the operation is done
+    prescale, postscale  of reductions
 """
 
 from __future__ import annotations
@@ -18,99 +23,42 @@ from .process_sets import AnySet, set_id
 ANY_RANK = _abi.ANY_RANK
 
 Shape = Union[int, Sequence[int]]
+Notify = Optional[Callable[[Handle], None]]
 
 
-def _shape(shape: Shape) -> Sequence[int]:
-    return (shape,) if isinstance(shape, int) else shape
+def _start(
+    operation: int,
+    shape: Shape = (),
+    *,
+    process_set: AnySet = 0,
+    notify: Notify = None,
+    **fields: Any,
+) -> Handle:
+    sizes = (shape,) if isinstance(shape, int) else shape
+    return submit(Request(operation, shape=sizes, set=set_id(process_set), **fields), notify)
 
 
 def allreduce(
-    input: int,
-    output: int,
-    shape: Shape,
-    dtype: int,
-    op: int = ReduceOp.SUM,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    prescale: float = 1.0,
-    postscale: float = 1.0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    input: int, output: int, shape: Shape, dtype: int, op: int = ReduceOp.SUM, **common: Any
 ) -> Handle:
     """output may equal input."""
-    request = Request(
-        _abi.ALLREDUCE,
-        input=input,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        op=op,
-        set=set_id(process_set),
-        name=name,
-        prescale=prescale,
-        postscale=postscale,
-        will_wait=will_wait,
-        keep=keep,
+    return _start(
+        _abi.ALLREDUCE, shape, input=input, output=output, dtype=dtype, op=op, **common
     )
-    return submit(request, notify)
 
 
-def allgather(
-    input: int,
-    shape: Shape,
-    dtype: int,
-    output: int = 0,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
-) -> Handle:
+def allgather(input: int, shape: Shape, dtype: int, output: int = 0, **common: Any) -> Handle:
     """First dimensions may differ. Without output the Handle owns the result: result_view()."""
-    request = Request(
-        _abi.ALLGATHER,
-        input=input,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        set=set_id(process_set),
-        name=name,
-        will_wait=will_wait,
-        keep=keep,
-    )
-    return submit(request, notify)
+    return _start(_abi.ALLGATHER, shape, input=input, output=output, dtype=dtype, **common)
 
 
 def broadcast(
-    input: int,
-    output: int,
-    shape: Shape,
-    dtype: int,
-    root: int,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    input: int, output: int, shape: Shape, dtype: int, root: int, **common: Any
 ) -> Handle:
     """root is a rank of the world. output may equal input."""
-    request = Request(
-        _abi.BROADCAST,
-        input=input,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        root=root,
-        set=set_id(process_set),
-        name=name,
-        will_wait=will_wait,
-        keep=keep,
+    return _start(
+        _abi.BROADCAST, shape, input=input, output=output, dtype=dtype, root=root, **common
     )
-    return submit(request, notify)
 
 
 def alltoall(
@@ -119,27 +67,12 @@ def alltoall(
     dtype: int,
     output: int = 0,
     splits: Optional[Sequence[int]] = None,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    **common: Any,
 ) -> Handle:
     """splits: rows for each member; equal parts without. The result tells the rows received."""
-    request = Request(
-        _abi.ALLTOALL,
-        input=input,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        splits=splits,
-        set=set_id(process_set),
-        name=name,
-        will_wait=will_wait,
-        keep=keep,
+    return _start(
+        _abi.ALLTOALL, shape, input=input, output=output, dtype=dtype, splits=splits, **common
     )
-    return submit(request, notify)
 
 
 def reducescatter(
@@ -149,32 +82,19 @@ def reducescatter(
     output: int = 0,
     op: int = ReduceOp.SUM,
     splits: Optional[Sequence[int]] = None,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    prescale: float = 1.0,
-    postscale: float = 1.0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    **common: Any,
 ) -> Handle:
     """splits: rows of each member; without, as even as possible, larger parts first."""
-    request = Request(
+    return _start(
         _abi.REDUCESCATTER,
+        shape,
         input=input,
         output=output,
-        shape=_shape(shape),
         dtype=dtype,
         op=op,
         splits=splits,
-        set=set_id(process_set),
-        name=name,
-        prescale=prescale,
-        postscale=postscale,
-        will_wait=will_wait,
-        keep=keep,
+        **common,
     )
-    return submit(request, notify)
 
 
 def reduce(
@@ -184,61 +104,21 @@ def reduce(
     dtype: int,
     root: int,
     op: int = ReduceOp.SUM,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    prescale: float = 1.0,
-    postscale: float = 1.0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    **common: Any,
 ) -> Handle:
     """The result is at the root only; output may be 0 elsewhere."""
-    request = Request(
-        _abi.REDUCE,
-        input=input,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        op=op,
-        root=root,
-        set=set_id(process_set),
-        name=name,
-        prescale=prescale,
-        postscale=postscale,
-        will_wait=will_wait,
-        keep=keep,
+    return _start(
+        _abi.REDUCE, shape, input=input, output=output, dtype=dtype, op=op, root=root, **common
     )
-    return submit(request, notify)
 
 
 def gather(
-    input: int,
-    shape: Shape,
-    dtype: int,
-    root: int,
-    output: int = 0,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    input: int, shape: Shape, dtype: int, root: int, output: int = 0, **common: Any
 ) -> Handle:
     """Like allgather, at the root only."""
-    request = Request(
-        _abi.GATHER,
-        input=input,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        root=root,
-        set=set_id(process_set),
-        name=name,
-        will_wait=will_wait,
-        keep=keep,
+    return _start(
+        _abi.GATHER, shape, input=input, output=output, dtype=dtype, root=root, **common
     )
-    return submit(request, notify)
 
 
 def scatter(
@@ -248,91 +128,35 @@ def scatter(
     root: int,
     output: int = 0,
     splits: Optional[Sequence[int]] = None,
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    **common: Any,
 ) -> Handle:
     """shape is that of the root's input; elsewhere only its dimensions behind the first count."""
-    request = Request(
+    return _start(
         _abi.SCATTER,
+        shape,
         input=input,
         output=output,
-        shape=_shape(shape),
         dtype=dtype,
         root=root,
         splits=splits,
-        set=set_id(process_set),
-        name=name,
-        will_wait=will_wait,
-        keep=keep,
+        **common,
     )
-    return submit(request, notify)
 
 
-def send(
-    input: int,
-    shape: Shape,
-    dtype: int,
-    peer: int,
-    tag: int = 0,
-    *,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
-) -> Handle:
-    """peer is a rank of the world."""
-    request = Request(
-        _abi.SEND,
-        input=input,
-        shape=_shape(shape),
-        dtype=dtype,
-        root=peer,
-        tag=tag,
-        set=set_id(process_set),
-        will_wait=will_wait,
-        keep=keep,
-    )
-    return submit(request, notify)
+def send(input: int, shape: Shape, dtype: int, peer: int, tag: int = 0, **common: Any) -> Handle:
+    """peer is a rank of the world; matched by peer and tag, not by name."""
+    return _start(_abi.SEND, shape, input=input, dtype=dtype, root=peer, tag=tag, **common)
 
 
 def recv(
-    output: int,
-    shape: Shape,
-    dtype: int,
-    peer: int = ANY_RANK,
-    tag: int = 0,
-    *,
-    process_set: AnySet = 0,
-    keep: Any = None,
-    will_wait: bool = False,
-    notify: Optional[Callable[[Handle], None]] = None,
+    output: int, shape: Shape, dtype: int, peer: int = ANY_RANK, tag: int = 0, **common: Any
 ) -> Handle:
     """From a rank of the world or from any; result().source tells from whom."""
-    request = Request(
-        _abi.RECV,
-        output=output,
-        shape=_shape(shape),
-        dtype=dtype,
-        root=peer,
-        tag=tag,
-        set=set_id(process_set),
-        will_wait=will_wait,
-        keep=keep,
-    )
-    return submit(request, notify)
+    return _start(_abi.RECV, shape, output=output, dtype=dtype, root=peer, tag=tag, **common)
 
 
-def barrier_async(
-    *,
-    name: Optional[str] = None,
-    process_set: AnySet = 0,
-    notify: Optional[Callable[[Handle], None]] = None,
-) -> Handle:
-    return submit(Request(_abi.BARRIER, set=set_id(process_set), name=name), notify)
+def barrier_async(**common: Any) -> Handle:
+    return _start(_abi.BARRIER, **common)
 
 
 def barrier(process_set: AnySet = 0, timeout: Optional[float] = None) -> None:
@@ -341,7 +165,7 @@ def barrier(process_set: AnySet = 0, timeout: Optional[float] = None) -> None:
 
 
 def join_async(*, process_set: AnySet = 0) -> Handle:
-    return submit(Request(_abi.JOIN, set=set_id(process_set)))
+    return _start(_abi.JOIN, process_set=process_set)
 
 
 def join(process_set: AnySet = 0) -> int:

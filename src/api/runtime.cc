@@ -105,6 +105,7 @@ Status Runtime::startConducting() {
 
   Conductor::Options options;
   options.spin = config_.spin;
+  options.linkSpin = config_.linkSpin;
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
   options.stopped = [pids = pids_, localRanks](std::int32_t rank) {

@@ -220,6 +220,7 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   parts.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
     return arena->owns(p, bytes);
   };
+  parts.betweenMachines = mesh;
   if (mesh) {
     parts.endTraffic = [link = link_.get(), ranks = info.ranks,
                         me = config_.rank](const Status& status) {

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "bench/engine_rank.h"
 #include "bench/peers.h"
+#include "launch/own_command.h"
 
 namespace farandole::bench {
 namespace {
@@ -32,14 +31,12 @@ Result<RankGroup*> LineUp::startEngine() {
 }
 
 Result<RankGroup*> LineUp::startNamed() {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return Status::unavailable("cannot find this program: " + error.message());
   LaunchPlan plan;
   plan.name = "named";
   plan.ranks = ranks_;
   plan.processors = processors_;
-  plan.commands = {{self, "run", "-np", std::to_string(ranks_), self, "bench", "rank"}};
+  plan.commands = {
+      {ownProgram(), "run", "-np", std::to_string(ranks_), kOwnCommand, "bench", "rank"}};
   return start(std::move(plan));
 }
 

@@ -47,7 +47,8 @@ Conductor::Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& 
       timeline_(timeline),
       options_(std::move(options)),
       // Where ranks outnumber processors, the one waited for needs this very processor.
-      spin_(neighbourhood.crowded() ? Duration::zero() : options_.spin) {
+      spin_(neighbourhood.crowded() ? Duration::zero() : options_.spin),
+      linkSpin_(neighbourhood.roomy() ? options_.linkSpin : Duration::zero()) {
   background_ = startThread("fd-conductor", [this] { runInBackground(); });
 }
 
@@ -175,7 +176,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
     const TimePoint now = Clock::now();
     if (!deadline.isNever() && now >= deadline.at()) return Left::kTimeout;
     if (idleSince == TimePoint{}) idleSince = now;
-    if (now - idleSince < spin_) {
+    if (now - idleSince < patience()) {
       pause(round);
       continue;
     }
@@ -193,6 +194,12 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
     idleSince = TimePoint{};
     round = 0;
   }
+}
+
+Duration Conductor::patience() const {
+  const bool network = std::any_of(stepped_.begin(), stepped_.end(),
+                                   [](const auto& set) { return set->awaitsNetwork(); });
+  return network ? std::max(spin_, linkSpin_) : spin_;
 }
 
 bool Conductor::test(const EntryPtr& entry) {

@@ -30,6 +30,9 @@ class Conductor final : public SetObserver {
  public:
   struct Options {
     Duration spin = std::chrono::microseconds(50);
+    // While an operation runs between machines: pieces come one after the other, and to be woken
+    // for each takes longer than most of them.
+    Duration linkSpin = std::chrono::microseconds(300);
     Duration stallWarning = std::chrono::seconds(60);
     Duration stallShutdown = Duration::zero();
     // Whether that rank's process is stopped; any thread. May be empty.
@@ -94,6 +97,8 @@ class Conductor final : public SetObserver {
 
   enum class Left { kDone, kTimeout, kInterrupted };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
+  // How long to stay awake although nothing moves.
+  Duration patience() const;
   bool step();
   // step, after a look at what has come from other machines.
   bool pollAndStep();
@@ -113,6 +118,7 @@ class Conductor final : public SetObserver {
   Timeline& timeline_;
   const Options options_;
   const Duration spin_;
+  const Duration linkSpin_;
 
   std::mutex drive_;
   // Guarded by drive_.

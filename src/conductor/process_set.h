@@ -56,6 +56,7 @@ class ProcessSet {
     std::unique_ptr<ControlChannel> control;
     std::unique_ptr<Communicator> communicator;
     std::unique_ptr<Sequencer> sequencer;  // on member 0 only
+    bool betweenMachines = false;
     // True if that memory lies in this rank's arena; any thread.
     std::function<bool(const void*, std::size_t)> isShared;
     // Makes sure that the engine's operations touch no memory any more, when they are given up. May
@@ -81,6 +82,8 @@ class ProcessSet {
   bool step(TimePoint now);
   // When step has work again although nothing comes from outside.
   std::optional<TimePoint> due() const;
+  // Whether an operation is under way whose next piece comes over the network. The driver's.
+  bool awaitsNetwork() const { return running_ && parts_.betweenMachines; }
   // How long the driver may sleep before the engine must be looked at again.
   Duration nap() const;
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.

@@ -44,6 +44,8 @@ bool runFacts(std::string_view input) {
     input.remove_prefix(std::min(end + 1, input.size()));
   }
   Diagnosis diagnosis;
+  for (const HostFacts& host : checked.hosts) diagnosis.hosts.push_back({{"name", host.name}});
+  if (!checked.hosts.empty()) diagnosis.collective = checked.hosts.front().facts;
   diagnosis.findings = checkAll(checked);
   require(!diagnosis.findings.empty());
   for (const Finding& finding : diagnosis.findings) requireOneLine(finding.cause);

@@ -26,7 +26,7 @@ if(FARANDOLE_FUZZ)
   set(hosts host_spec host_list host_range host_file read_file text scheduler slurm_allocation batch_allocation cpu_list)
   list(TRANSFORM hosts REPLACE "(.+)" "launch/hosts/\\1.cc")
   set(checks fact_access facts_request checks checks_inputs checks_limits checks_network checks_software checks_ssh
-    checks_surroundings report)
+    checks_surroundings matrix report)
   list(TRANSFORM checks REPLACE "(.+)" "launch/doctor/\\1.cc")
 
   find_package(nlohmann_json REQUIRED)

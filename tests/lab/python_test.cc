@@ -47,5 +47,17 @@ TEST(LabPython, PackagesComeWithTheTree) {
   EXPECT_THAT(outcome.out, HasSubstr("[1]<stdout>:[3.0, 3.0, 3.0] /root/.cache/farandole/"));
 }
 
+TEST(LabPython, FunctionRunsOnHosts) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const std::string source = FARANDOLE_SOURCE_DIR;
+  const Outcome outcome = lab.run("h0",
+                                  {"env", "PYTHONPATH=" + source + "/python", kPython,
+                                   source + "/tests/python/ranks/run_on_hosts.py", "h0:1,h1:1"},
+                                  seconds(60));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "[('h0', [11.0, 11.0]), ('h1', [11.0, 11.0])]\n") << outcome.err;
+}
+
 }  // namespace
 }  // namespace farandole::test

@@ -8,8 +8,6 @@ import sys
 import pytest
 from conftest import HERE, ROOT, TREE, run_command
 
-pytest.importorskip("torch")
-
 
 @pytest.mark.parametrize(
     "np, options",
@@ -26,7 +24,6 @@ def test_script(launch, np, options):
 
 
 def test_function_on_several_ranks():
-    pytest.importorskip("farandole.run")
     env = {
         "PYTHONPATH": str(ROOT / "python"),
         "FARANDOLE_LIBRARY": str(TREE / "lib" / "libfarandole.so"),

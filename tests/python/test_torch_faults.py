@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("torch")
-
 
 def test_exception_in_the_training_loop(launch):
     done = launch(2, "torch_faults.py", "exception", timeout=90)

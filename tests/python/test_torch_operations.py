@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch")
-
 
 @pytest.mark.parametrize("np", [1, 3])
 def test_operations(launch, np):

@@ -90,25 +90,18 @@ class Gathering:
         target = output if memory.usable(output) else torch.empty(output.shape, dtype=output.dtype)
         return memory.dense(input, what), target
 
+    def _gather_request(self, tag: int, used: torch.Tensor, target: torch.Tensor) -> Any:
+        """One of several gathers that make a work together."""
+        dtype, count = movable(used)
+        addresses = used.data_ptr(), target.data_ptr()
+        return self._request(self._home.queue, tag, _abi.ALLGATHER, dtype, (1, count), *addresses)
+
     def all_gather_single_coalesced(
         self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None
     ) -> Work:
         tag = next(self._home.tags)
         pairs = [self._gathered(output, input) for output, input in zip(outputs, inputs)]
-        requests = []
-        for used, target in pairs:
-            dtype, count = movable(used)
-            requests.append(
-                self._request(
-                    self._home.queue,
-                    tag,
-                    _abi.ALLGATHER,
-                    dtype,
-                    (1, count),
-                    used.data_ptr(),
-                    target.data_ptr(),
-                )
-            )
+        requests = [self._gather_request(tag, used, target) for used, target in pairs]
 
         def finish(_: Any) -> None:
             for output, (_used, target) in zip(outputs, pairs):
@@ -135,18 +128,7 @@ class Gathering:
             self._check_list(outputs, "all_gather_coalesced", tensor)
             used = memory.dense(tensor, "all_gather_coalesced")
             target = torch.empty(self._members * used.numel(), dtype=used.dtype)
-            dtype, count = movable(used)
-            requests.append(
-                self._request(
-                    self._home.queue,
-                    tag,
-                    _abi.ALLGATHER,
-                    dtype,
-                    (1, count),
-                    used.data_ptr(),
-                    target.data_ptr(),
-                )
-            )
+            requests.append(self._gather_request(tag, used, target))
             inputs.append(used)
             targets.append((target, outputs))
 

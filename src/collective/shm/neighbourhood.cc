@@ -58,6 +58,7 @@ Result<std::unique_ptr<Neighbourhood>> Neighbourhood::create(std::unique_ptr<Are
   result->me_ = me;
   result->epoch_ = epoch;
   result->crowded_ = ranks > processorsOfThisProcess();
+  result->roomy_ = ranks * 2 <= processorsOfThisProcess();
   result->pidfds_ = std::move(pidfds);
   FARANDOLE_RETURN_IF_ERROR(result->mapArenas(std::move(arenas)));
   FARANDOLE_RETURN_IF_ERROR(me == 0 ? result->makeHeader() : result->awaitHeader(deadline));

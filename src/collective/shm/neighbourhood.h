@@ -67,6 +67,8 @@ class Neighbourhood {
   // More runnable ranks here than processors this process may use: spinning would steal from those
   // waited for.
   bool crowded() const { return crowded_; }
+  // There are at least two processors for every rank of this machine: who spins disturbs nobody.
+  bool roomy() const { return roomy_; }
 
   Arena& arena() { return *own_; }
   // Where local rank's offset lies in this process; nullptr unless [offset, offset+bytes) is inside
@@ -103,6 +105,7 @@ class Neighbourhood {
   int me_ = 0;
   std::uint64_t epoch_ = 0;
   bool crowded_ = false;
+  bool roomy_ = false;
   std::vector<Mapping> mappings_;  // of the others' arenas
   std::vector<std::byte*> bases_;  // of all arenas, own included
   std::vector<std::size_t> sizes_;

@@ -14,7 +14,4 @@ std::vector<std::string> collectiveCommand(const DoctorSettings& settings);
 // Runs it; `told` becomes what rank 0 said. One finding.
 Findings checkCollective(const DoctorSettings& settings, Deadline deadline, nlohmann::json& told);
 
-// "from h0   -      41 µs 112 MB/s …", one line per host; "" if nothing was measured.
-std::string matrixText(const std::vector<std::string>& hosts, const nlohmann::json& told);
-
 }  // namespace farandole

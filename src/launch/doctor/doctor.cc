@@ -155,10 +155,6 @@ std::vector<std::string> hostNames(const std::vector<DoctorHost>& hosts) {
   return names;
 }
 
-std::string describe(PortRange range) {
-  return std::to_string(range.first) + "-" + std::to_string(range.last);
-}
-
 Finding behindNat(const std::string& outside, PortRange range) {
   return {Severity::kWarning,
           "links",

@@ -28,6 +28,9 @@ struct PortRange {
 // "A-B" or "A".
 Result<PortRange> parsePortRange(const std::string& text);
 
+// "A-B"; of any free port: "".
+std::string describe(PortRange range);
+
 // 32 random bytes in hexadecimal.
 Result<std::string> makeEchoSecret();
 

@@ -197,8 +197,7 @@ Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secr
   if (!shared->listener) {
     return Status::unavailable((range.first == 0
                                     ? std::string("no TCP port can be listened on")
-                                    : "none of the ports " + std::to_string(range.first) + "-" +
-                                          std::to_string(range.last) + " is free") +
+                                    : "none of the ports " + describe(range) + " is free") +
                                " (" + why.message() + ")");
   }
   shared->stop.reset(::eventfd(0, EFD_CLOEXEC));

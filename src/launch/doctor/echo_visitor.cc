@@ -83,6 +83,11 @@ Result<EchoTimes> echoTo(const std::string& address, int port, const std::string
   return times;
 }
 
+std::string describe(PortRange range) {
+  if (range.first == 0) return {};
+  return std::to_string(range.first) + "-" + std::to_string(range.last);
+}
+
 Result<PortRange> parsePortRange(const std::string& text) {
   const auto wrong = [&text] {
     return Status::invalid("--port-range takes two ports, such as 29400-29431, not '" + text + "'");

@@ -83,7 +83,7 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
   }
   const std::string ports =
       range.first == 0 ? "all TCP ports between the hosts, or a range given as --port-range A-B"
-                       : std::to_string(range.first) + "-" + std::to_string(range.last);
+                       : describe(range);
   return {Severity::kError,
           "links",
           from.name,

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <tuple>
 
-#include "launch/doctor/collective_check.h"
+#include "launch/doctor/matrix.h"
 
 namespace farandole {
 namespace {

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
 
 #include "launch/init/files.h"
@@ -12,6 +11,7 @@
 #include "launch/init/init_command.h"
 #include "launch/init/push.h"
 #include "launch/init/ssh_files.h"
+#include "launch/own_command.h"
 
 namespace farandole {
 namespace {
@@ -23,12 +23,6 @@ constexpr int kUsage = 2;
 int complain(const Status& status) {
   std::fprintf(stderr, "farandole init: %s\n", status.message().c_str());
   return status.code() == Code::kInvalidArgument ? kUsage : 1;
-}
-
-std::string ownProgram() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : path.string();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "launch/init/files.h"
+#include "launch/own_command.h"
 
 namespace farandole {
 namespace {
@@ -29,12 +30,6 @@ Result<unsigned> parseId(const char* option, const std::string& text) {
   if (error == std::errc() && end == text.data() + text.size() && value < 0x7fffffffU) return value;
   return Status::invalid(std::string(option) + " must be a number such as 1000, not '" + text +
                          "'");
-}
-
-std::string ownProgram() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : path.string();
 }
 
 }  // namespace

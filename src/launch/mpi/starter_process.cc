@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <string_view>
 #include <unordered_set>
 
 #include "launch/hosts/captured_run.h"
 #include "launch/mpi/command.h"
+#include "launch/own_command.h"
 #include "launch/spawn.h"
 
 extern char** environ;
@@ -38,11 +38,6 @@ Result<UniqueFd> executableScript(const std::string& text) {
   UniqueFd readable(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!readable) return Status::fromErrno("cannot open a script for MPI's starter", errno);
   return readable;
-}
-
-std::string ownPath() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
 // What an enclosing MPI job has left would make the starter believe that it is part of it.
@@ -74,7 +69,7 @@ StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOp
       script_(remoteShellScript(plan, ssh)),
       plan_(plan),
       lender_(lenderWords(
-          treeId, ownPath(), plan.job,
+          treeId, ownProgram(), plan.job,
           static_cast<int>(std::chrono::ceil<std::chrono::seconds>(startLimit).count()))) {}
 
 Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files) {

@@ -11,6 +11,13 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
+// Enough to be stopped in the middle of them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr char kRounds[] = "20";
+#else
+constexpr char kRounds[] = "100";
+#endif
+
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 class Stopped : public ::testing::TestWithParam<int> {};
@@ -18,7 +25,7 @@ class Stopped : public ::testing::TestWithParam<int> {};
 TEST_P(Stopped, RankIsNamedAndGoesOnWhenContinued) {
   const int victim = GetParam();
   const int reporter = victim == 0 ? 1 : 0;
-  Job job({3, {"allreduce_rounds", "100"}});
+  Job job({3, {"allreduce_rounds", kRounds}});
   ASSERT_TRUE(job.waitForLineEverywhere("ready"));
   job.kill(victim, SIGSTOP);
   const bool told = job.waitForLine(reporter, name(victim) + " on testhost", 2500ms) &&

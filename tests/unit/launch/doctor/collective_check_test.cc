@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/doctor/matrix.h"
 #include "launch/own_command.h"
 
 namespace farandole {
