@@ -10,6 +10,8 @@ from tensorflow.python.framework import auto_control_deps
 
 from .. import _abi
 from . import build_ops
+from ._reduction import Reduction
+from .interrupts import withdraw_on_ctrl_c
 
 # tf.function puts stateful operations in a row. These may run in any order, since names match them
 # between ranks, and must run even if nobody reads the result here: others may wait.
@@ -17,7 +19,9 @@ _INDEPENDENT = (
     "FarandoleAllreduce",
     "FarandoleGroupedAllreduce",
     "FarandoleReducescatter",
+    "FarandoleGroupedReducescatter",
     "FarandoleAllgather",
+    "FarandoleGroupedAllgather",
     "FarandoleAlltoall",
     "FarandoleBroadcast",
     "FarandoleQuery",
@@ -40,74 +44,39 @@ class Compiled:
             self._library = tf.load_op_library(path)
         except Exception as error:
             raise build_ops.CannotBuild(f"{path} cannot be loaded: {error}") from None
-        bind = ctypes.CDLL(path).farandole_ops_bind
+        loaded = ctypes.CDLL(path)
+        bind = loaded.farandole_ops_bind
         bind.restype = ctypes.c_char_p
         bind.argtypes = [ctypes.c_char_p]
         trouble = bind(_abi.library().path.encode())
         if trouble:
             raise build_ops.CannotBuild(trouble.decode())
+        loaded.farandole_ops_withdraw_all.restype = None
+        withdraw_on_ctrl_c(loaded.farandole_ops_withdraw_all)
         _leave_order_alone()
 
-    def allreduce(
-        self,
-        tensor: Any,
-        node: Optional[str],
-        name: str,
-        op: int,
-        pre: float,
-        post: float,
-        set: int,
-    ) -> Any:
-        return self._library.farandole_allreduce(
-            tensor,
-            tensor_name=name,
-            process_set=set,
-            reduce_op=int(op),
-            prescale=repr(float(pre)),
-            postscale=repr(float(post)),
-            name=node,
-        )
+    def allreduce(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+        return self._library.farandole_allreduce(tensor, name=node, **how.attributes(name))
 
     def grouped_allreduce(
-        self,
-        tensors: Sequence[Any],
-        node: Optional[str],
-        name: str,
-        op: int,
-        pre: float,
-        post: float,
-        set: int,
+        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
     ) -> List[Any]:
         return list(
             self._library.farandole_grouped_allreduce(
-                list(tensors),
-                tensor_name=name,
-                process_set=set,
-                reduce_op=int(op),
-                prescale=repr(float(pre)),
-                postscale=repr(float(post)),
-                name=node,
+                list(tensors), name=node, **how.attributes(name)
             )
         )
 
-    def reducescatter(
-        self,
-        tensor: Any,
-        node: Optional[str],
-        name: str,
-        op: int,
-        pre: float,
-        post: float,
-        set: int,
-    ) -> Any:
-        return self._library.farandole_reducescatter(
-            tensor,
-            tensor_name=name,
-            process_set=set,
-            reduce_op=int(op),
-            prescale=repr(float(pre)),
-            postscale=repr(float(post)),
-            name=node,
+    def reducescatter(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+        return self._library.farandole_reducescatter(tensor, name=node, **how.attributes(name))
+
+    def grouped_reducescatter(
+        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
+    ) -> List[Any]:
+        return list(
+            self._library.farandole_grouped_reducescatter(
+                list(tensors), name=node, **how.attributes(name)
+            )
         )
 
     def allgather(self, tensor: Any, node: Optional[str], name: str, set: int) -> Tuple[Any, Any]:
@@ -115,6 +84,14 @@ class Compiled:
             tensor, tensor_name=name, process_set=set, name=node
         )
         return gathered, rows
+
+    def grouped_allgather(
+        self, tensors: Sequence[Any], node: Optional[str], name: str, set: int
+    ) -> Tuple[List[Any], List[Any]]:
+        gathered, rows = self._library.farandole_grouped_allgather(
+            list(tensors), count=len(tensors), tensor_name=name, process_set=set, name=node
+        )
+        return list(gathered), list(rows)
 
     def alltoall(
         self, tensor: Any, splits: Any, node: Optional[str], name: str, set: int

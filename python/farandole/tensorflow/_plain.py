@@ -6,81 +6,116 @@ them by itself, in graphs of tf.compat.v1 each depends on the one before.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+import threading
+from typing import Any, Callable, List, Optional, Sequence, Set, Tuple
 
 import numpy
 import tensorflow as tf
 
 from .. import _abi, core
 from .. import numpy as arrays
-from ..handles import Request, submit, submit_group
+from ..handles import Handle, Request, submit, submit_group
+from ._reduction import Reduction
+from .interrupts import withdraw_on_ctrl_c
+
+_waiting: Set[Handle] = set()
+_lock = threading.Lock()
 
 
-def _wait_all(parts: Sequence[Any]) -> None:
+def _withdraw_all() -> None:
+    with _lock:
+        handles = list(_waiting)
+    for handle in handles:
+        handle.cancel()
+
+
+def _finish(parts: Sequence[Handle]) -> None:
     """All are waited for even if one fails: none may write into memory later."""
     failure: Optional[BaseException] = None
-    for part in parts:
-        try:
-            part.wait()
-        except Exception as error:
-            failure = failure or error
+    with _lock:
+        _waiting.update(parts)
+    try:
+        for part in parts:
+            try:
+                part.wait()
+            except Exception as error:
+                failure = failure or error
+    finally:
+        with _lock:
+            _waiting.difference_update(parts)
     if failure is not None:
         raise failure
 
 
-def _reduce(
-    values: Sequence[Any], name: Optional[str], op: int, pre: float, post: float, set: int
-) -> List[numpy.ndarray]:
-    single = len(values) == 1
+def _do(
+    operation: int, what: str, values: Sequence[Any], name: Optional[str], set: int, **fields: Any
+) -> Tuple[List[numpy.ndarray], List[Any]]:
+    """(results, rows from each member). Several values are one group."""
+    same_shape = operation in (_abi.ALLREDUCE, _abi.BROADCAST)
     requests: List[Request] = []
     outputs: List[Any] = []
+    sources: List[Any] = []
     for i, value in enumerate(values):
-        own = name if single or name is None else f"{name}_{i}"
-        request, output = arrays._reduce_request(value, op, own, pre, post, set)
-        requests.append(request)
+        own = name if len(values) == 1 or name is None else f"{name}_{i}"
+        source, dtype = arrays._array(value, what, own)
+        output = numpy.empty_like(source) if same_shape else None
+        shape = source.shape
+        if operation == _abi.ALLGATHER:
+            shape = shape or (1,)  # a scalar is a row of one
+        requests.append(
+            Request(
+                operation,
+                input=source.ctypes.data,
+                output=0 if output is None else output.ctypes.data,
+                shape=shape,
+                dtype=dtype,
+                name=own,
+                set=set,
+                keep=(source, output),
+                **fields,
+            )
+        )
         outputs.append(output)
-    _wait_all([submit(requests[0])] if single else submit_group(requests))
-    return outputs
+        sources.append(source)
+    parts = [submit(requests[0])] if len(requests) == 1 else submit_group(requests)
+    _finish(parts)
+    if same_shape:
+        return outputs, []
+    owned = [arrays._owned(part, source.dtype) for part, source in zip(parts, sources)]
+    return [result for result, _ in owned], [rows for _, rows in owned]
 
 
-def _scatter(
-    value: Any, name: Optional[str], op: int, pre: float, post: float, set: int
-) -> numpy.ndarray:
-    source, dtype = arrays._array(value, "reducescatter", name)
-    handle = core.reducescatter(
-        source.ctypes.data,
-        source.shape,
-        dtype,
-        op=op,
-        name=name,
-        process_set=set,
-        prescale=pre,
-        postscale=post,
-        keep=source,
-    )
-    return arrays._owned(handle, source.dtype)[0]
+def _reduce(
+    operation: int, what: str, values: Sequence[Any], name: Optional[str], how: Reduction
+) -> List[numpy.ndarray]:
+    return _do(
+        operation,
+        what,
+        values,
+        name,
+        how.set,
+        op=int(how.op),
+        prescale=how.prescale,
+        postscale=how.postscale,
+    )[0]
 
 
-def _gather(value: Any, name: Optional[str], set: int) -> Tuple[numpy.ndarray, numpy.ndarray]:
-    source, dtype = arrays._array(value, "allgather", name)
-    handle = core.allgather(
-        source.ctypes.data,
-        source.shape or (1,),
-        dtype,
-        name=name,
-        process_set=set,
-        keep=source,
-    )
-    gathered, rows = arrays._owned(handle, source.dtype)
-    return gathered, numpy.asarray(rows, numpy.int64)
+def _gather(values: Sequence[Any], name: Optional[str], set: int) -> List[numpy.ndarray]:
+    """The gathered arrays, then the rows of each."""
+    gathered, rows = _do(_abi.ALLGATHER, "allgather", values, name, set)
+    return gathered + [numpy.asarray(each, numpy.int64) for each in rows]
 
 
-def _exchange(
-    value: Any, splits: Any, name: Optional[str], set: int
-) -> Tuple[numpy.ndarray, numpy.ndarray]:
+def _exchange(value: Any, splits: Any, name: Optional[str], set: int) -> List[numpy.ndarray]:
     given = [int(each) for each in splits]
-    received, rows = arrays.alltoall(value, given or None, name, set)
-    return received, numpy.asarray(rows, numpy.int32)
+    received, rows = _do(_abi.ALLTOALL, "alltoall", [value], name, set, splits=given or None)
+    return received + [numpy.asarray(rows[0], numpy.int32)]
+
+
+def _meet(operation: int, name: Optional[str], set: int) -> List[numpy.ndarray]:
+    handle = submit(Request(operation, name=name, set=set))
+    _finish([handle])
+    return [numpy.asarray(handle.result().last_joined, numpy.int32)]
 
 
 def _ask(what: str, set: int) -> numpy.ndarray:
@@ -107,6 +142,9 @@ class Plain:
     """The same methods as Compiled."""
 
     compiled = False
+
+    def __init__(self) -> None:
+        withdraw_on_ctrl_c(_withdraw_all)
 
     def _run(
         self,
@@ -143,69 +181,59 @@ class Plain:
             output.set_shape(shape)
         return outputs
 
-    def grouped_allreduce(
+    def _reduction(
         self,
+        operation: int,
+        what: str,
         tensors: Sequence[Any],
         node: Optional[str],
         name: str,
-        op: int,
-        pre: float,
-        post: float,
-        set: int,
+        how: Reduction,
     ) -> List[Any]:
-        if not tensors:
-            return []
         tensors = [tf.convert_to_tensor(each) for each in tensors]
+        same_shape = operation == _abi.ALLREDUCE
         return self._run(
-            lambda *all: _reduce(all[:-1], all[-1], op, pre, post, set),
+            lambda *all: _reduce(operation, what, all[:-1], all[-1], how),
             tensors,
             [each.dtype for each in tensors],
-            [each.shape for each in tensors],
+            [each.shape if same_shape else _later_rows(each) for each in tensors],
             node,
             name,
         )
 
-    def allreduce(
-        self,
-        tensor: Any,
-        node: Optional[str],
-        name: str,
-        op: int,
-        pre: float,
-        post: float,
-        set: int,
-    ) -> Any:
-        return self.grouped_allreduce([tensor], node, name, op, pre, post, set)[0]
+    def grouped_allreduce(
+        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
+    ) -> List[Any]:
+        return self._reduction(_abi.ALLREDUCE, "allreduce", tensors, node, name, how)
 
-    def reducescatter(
-        self,
-        tensor: Any,
-        node: Optional[str],
-        name: str,
-        op: int,
-        pre: float,
-        post: float,
-        set: int,
-    ) -> Any:
-        return self._run(
-            lambda value, own: [_scatter(value, own, op, pre, post, set)],
-            [tensor],
-            [tensor.dtype],
-            [_later_rows(tensor)],
+    def allreduce(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+        return self.grouped_allreduce([tensor], node, name, how)[0]
+
+    def grouped_reducescatter(
+        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
+    ) -> List[Any]:
+        return self._reduction(_abi.REDUCESCATTER, "reducescatter", tensors, node, name, how)
+
+    def reducescatter(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+        return self.grouped_reducescatter([tensor], node, name, how)[0]
+
+    def grouped_allgather(
+        self, tensors: Sequence[Any], node: Optional[str], name: str, set: int
+    ) -> Tuple[List[Any], List[Any]]:
+        count = len(tensors)
+        results = self._run(
+            lambda *all: _gather(all[:-1], all[-1], set),
+            tensors,
+            [each.dtype for each in tensors] + [tf.int64] * count,
+            [_later_rows(each) for each in tensors] + [[None]] * count,
             node,
             name,
-        )[0]
+        )
+        return results[:count], results[count:]
 
     def allgather(self, tensor: Any, node: Optional[str], name: str, set: int) -> Tuple[Any, Any]:
-        gathered, rows = self._run(
-            lambda value, own: _gather(value, own, set),
-            [tensor],
-            [tensor.dtype, tf.int64],
-            [_later_rows(tensor), [None]],
-            node,
-            name,
-        )
-        return gathered, rows
+        gathered, rows = self.grouped_allgather([tensor], node, name, set)
+        return gathered[0], rows[0]
 
     def alltoall(
         self, tensor: Any, splits: Any, node: Optional[str], name: str, set: int
@@ -222,7 +250,7 @@ class Plain:
 
     def broadcast(self, tensor: Any, root: int, node: Optional[str], name: str, set: int) -> Any:
         return self._run(
-            lambda value, own: [arrays.broadcast(value, root, own, set)],
+            lambda value, own: _do(_abi.BROADCAST, "broadcast", [value], own, set, root=root)[0],
             [tensor],
             [tensor.dtype],
             [tensor.shape],
@@ -231,17 +259,13 @@ class Plain:
         )[0]
 
     def barrier(self, node: Optional[str], name: str, set: int) -> Any:
-        def wait(own: Optional[str]) -> List[Any]:
-            core.barrier_async(name=own, process_set=set).wait()
-            return [numpy.asarray(0, numpy.int32)]
-
-        return self._run(wait, [], [tf.int32], [[]], node, name)[0]
+        meet = lambda own: _meet(_abi.BARRIER, own, set)  # noqa: E731
+        return self._run(meet, [], [tf.int32], [[]], node, name)[0]
 
     def join(self, node: Optional[str], name: str, set: int) -> Any:
-        def wait(own: Optional[str]) -> List[Any]:
-            return [numpy.asarray(core.join(set), numpy.int32)]
-
-        return self._run(wait, [], [tf.int32], [[]], node, name)[0]
+        # Joins have no names: every rank joins once at a time.
+        meet = lambda own: _meet(_abi.JOIN, None, set)  # noqa: E731
+        return self._run(meet, [], [tf.int32], [[]], node, name)[0]
 
     def query(self, what: str, node: Optional[str], set: int) -> Any:
         return self._run(

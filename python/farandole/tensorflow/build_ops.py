@@ -22,7 +22,7 @@ from typing import Iterator, List, Optional
 from .. import _library
 
 _HERE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "ops")
-_SOURCES = ("all.cc", "kernels.cc", "registrations.cc", "step.h", "library.h")
+_SOURCES = ("all.cc", "kernels.cc", "registrations.cc", "step.h", "pending.h", "library.h")
 _TIMEOUT = 600  # seconds for the compiler, on the busiest machine
 
 

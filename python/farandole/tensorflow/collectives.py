@@ -109,12 +109,28 @@ def reducescatter(
     postscale_factor: float = 1.0,
 ) -> Any:
     """This rank's rows of the reduction; as even as possible, first ranks get one more."""
+    return _reducescatter(
+        [tensor],
+        device_dense,
+        compression,
+        name,
+        op,
+        prescale_factor,
+        postscale_factor,
+        ignore_name_scope,
+        process_set,
+    )[0]
+
+
+def _reducescatter(
+    tensors: Sequence[Any], device_dense: str, compression: Any, name: Optional[str], *how: Any
+) -> List[Any]:
     with tf.device(device_dense or None):
-        small, ctx = compression.compress(tf.convert_to_tensor(tensor))
-        reduced = mpi_ops._reducescatter(
-            small, name, op, prescale_factor, postscale_factor, ignore_name_scope, process_set
-        )
-        return compression.decompress(reduced, ctx)
+        packed = [compression.compress(tf.convert_to_tensor(each)) for each in tensors]
+        reduced = mpi_ops._reducescatter([small for small, _ in packed], name, *how)
+        return [
+            compression.decompress(value, ctx) for value, (_, ctx) in zip(reduced, packed)
+        ]
 
 
 def grouped_reducescatter(
@@ -127,17 +143,15 @@ def grouped_reducescatter(
     postscale_factor: float = 1.0,
     name: Optional[str] = None,
 ) -> List[Any]:
-    return [
-        reducescatter(
-            tensor,
-            device_dense,
-            compression,
-            op,
-            _part(name, i),
-            process_set,
-            False,
-            prescale_factor,
-            postscale_factor,
-        )
-        for i, tensor in enumerate(tensors)
-    ]
+    """Several tensors, reduced together or not at all."""
+    return _reducescatter(
+        tensors,
+        device_dense,
+        compression,
+        name,
+        op,
+        prescale_factor,
+        postscale_factor,
+        False,
+        process_set,
+    )

@@ -17,6 +17,7 @@ from ..core import ReduceOp
 from ..errors import InvalidArgument
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from ._backend import backend, names
+from ._reduction import Reduction
 
 Average = ReduceOp.AVERAGE
 Sum = ReduceOp.SUM
@@ -100,14 +101,14 @@ def _set_rank(number: int) -> int:
 # ---- allreduce
 
 
-def _same_reduction(grads: Sequence[Any], op: int, pre: float, post: float, set: int) -> List[Any]:
-    if op not in (Sum, Average):
+def _same_reduction(grads: Sequence[Any], how: Reduction) -> List[Any]:
+    if how.op not in (Sum, Average):
         raise NotImplementedError(
-            f"allreduce with op={ReduceOp(op).name} has no gradient: only Sum and Average have"
+            f"allreduce with op={ReduceOp(how.op).name} has no gradient: only Sum and Average have"
         )
     if len(grads) == 1:
-        return [_allreduce(grads[0], None, op, pre, post, process_set=set)]
-    return _grouped_allreduce(grads, None, op, pre, post, process_set=set)
+        return [_allreduce(grads[0], None, *how[:3], process_set=how.set)]
+    return _grouped_allreduce(grads, None, *how[:3], process_set=how.set)
 
 
 def _allreduce(
@@ -122,12 +123,12 @@ def _allreduce(
     """The reduction itself, of one dense tensor."""
     tensor = _tensor(tensor, "allreduce", name)
     node, match = names("FarandoleAllreduce", name, tensor, ignore_name_scope)
-    rest = (int(op), prescale_factor, postscale_factor, set_id(process_set))
+    how = Reduction(int(op), prescale_factor, postscale_factor, set_id(process_set))
     if backend().compiled:
-        return backend().allreduce(tensor, node, match, *rest)
+        return backend().allreduce(tensor, node, match, how)
     return _differentiable(
-        lambda value: backend().allreduce(value, node, match, *rest),
-        lambda _, grads: _same_reduction(grads, *rest)[0],
+        lambda value: backend().allreduce(value, node, match, how),
+        lambda _, grads: _same_reduction(grads, how)[0],
         tensor,
     )
 
@@ -147,20 +148,20 @@ def _grouped_allreduce(
     if not tensors:
         return []
     node, match = names("FarandoleGroupedAllreduce", name, None, ignore_name_scope)
-    rest = (int(op), prescale_factor, postscale_factor, set_id(process_set))
+    how = Reduction(int(op), prescale_factor, postscale_factor, set_id(process_set))
     if backend().compiled:
-        return backend().grouped_allreduce(tensors, node, match, *rest)
+        return backend().grouped_allreduce(tensors, node, match, how)
     return list(
         _differentiable(
-            lambda *values: backend().grouped_allreduce(values, node, match, *rest),
-            lambda _, grads: _same_reduction(grads, *rest),
+            lambda *values: backend().grouped_allreduce(values, node, match, how),
+            lambda _, grads: _same_reduction(grads, how),
             *tensors,
         )
     )
 
 
-def _attributes(op: Any) -> Any:
-    return (
+def _reduction_of(op: Any) -> Reduction:
+    return Reduction(
         op.get_attr("reduce_op"),
         float(op.get_attr("prescale")),
         float(op.get_attr("postscale")),
@@ -168,50 +169,75 @@ def _attributes(op: Any) -> Any:
     )
 
 
+def _whole(grads: Sequence[Any], outputs: Sequence[Any]) -> List[Any]:
+    """Zeros where an output of a group has no gradient."""
+    return [
+        tf.zeros_like(output) if grad is None else grad for grad, output in zip(grads, outputs)
+    ]
+
+
 @tf.RegisterGradient("FarandoleAllreduce")
 def _allreduce_gradient(op: Any, grad: Any) -> Any:
-    return _same_reduction([grad], *_attributes(op))[0]
+    return _same_reduction([grad], _reduction_of(op))[0]
 
 
 @tf.RegisterGradient("FarandoleGroupedAllreduce")
 def _grouped_allreduce_gradient(op: Any, *grads: Any) -> List[Any]:
-    whole = [
-        tf.zeros_like(output) if grad is None else grad for grad, output in zip(grads, op.outputs)
-    ]
-    return _same_reduction(whole, *_attributes(op))
+    return _same_reduction(_whole(grads, op.outputs), _reduction_of(op))
 
 
 # ---- allgather
 
 
-def _own_rows(rows: Any, grad: Any, scalar: bool, number: int) -> Any:
-    """This rank's part of the average of all gradients."""
-    grad = _allreduce(grad, None, Average, process_set=number)
+def _own_part(rows: Any, grad: Any, scalar: bool, number: int) -> Any:
     mine = _set_rank(number)
     start = tf.reduce_sum(rows[:mine])
     part = grad[start : start + rows[mine]]
     return tf.reshape(part, []) if scalar else part
 
 
+def _own_rows(
+    rows: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any], number: int
+) -> List[Any]:
+    """This rank's parts of the averages of all gradients."""
+    if len(grads) == 1:
+        grads = [_allreduce(grads[0], None, Average, process_set=number)]
+    else:
+        grads = _grouped_allreduce(grads, None, Average, process_set=number)
+    return [
+        _own_part(each, grad, given.shape.rank == 0, number)
+        for each, grad, given in zip(rows, grads, inputs)
+    ]
+
+
 def _gather(
-    tensor: Any,
+    tensors: Sequence[Any],
     name: Optional[str] = None,
     ignore_name_scope: bool = False,
     process_set: AnySet = global_process_set,
-) -> Any:
-    """(all rows, how many came from each member)"""
-    tensor = _tensor(tensor, "allgather", name)
-    node, match = names("FarandoleAllgather", name, tensor, ignore_name_scope)
+) -> List[Any]:
+    """All rows of each tensor; several are gathered together or not at all."""
+    tensors = [_tensor(each, "allgather", name) for each in tensors]
     number = set_id(process_set)
+    single = len(tensors) == 1
+    kind = "FarandoleAllgather" if single else "FarandoleGroupedAllgather"
+    node, match = names(kind, name, tensors[0] if single else None, ignore_name_scope)
+
+    def gather(*values: Any) -> List[Any]:
+        if single:
+            return list(backend().allgather(values[0], node, match, number))
+        gathered, rows = backend().grouped_allgather(values, node, match, number)
+        return gathered + rows
+
     if backend().compiled:
-        return backend().allgather(tensor, node, match, number)
-    return _differentiable(
-        lambda value: backend().allgather(value, node, match, number),
-        lambda outputs, grads: _own_rows(
-            outputs[1], grads[0], tensor.shape.rank == 0, number
-        ),
-        tensor,
-    )
+        return gather(*tensors)[: len(tensors)]
+
+    def gradient(outputs: Any, grads: Any) -> Any:
+        count = len(tensors)
+        whole = _whole(grads[:count], outputs[:count])
+        return _own_rows(outputs[count:], whole, tensors, number)
+
+    return list(_differentiable(gather, gradient, *tensors))[: len(tensors)]
 
 
 def allgather(
@@ -224,8 +250,8 @@ def allgather(
     dtype = getattr(tensor, "dtype", None)
     if dtype in _MOVED:
         moved = tf.bitcast(tensor, _MOVED[dtype])
-        return tf.bitcast(_gather(moved, name, ignore_name_scope, process_set)[0], dtype)
-    return _gather(tensor, name, ignore_name_scope, process_set)[0]
+        return tf.bitcast(allgather(moved, name, ignore_name_scope, process_set), dtype)
+    return _gather([tensor], name, ignore_name_scope, process_set)[0]
 
 
 def grouped_allgather(
@@ -234,16 +260,23 @@ def grouped_allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
-    return [
-        allgather(each, None if name is None else f"{name}_{i}", ignore_name_scope, process_set)
-        for i, each in enumerate(tensors)
-    ]
+    """Several tensors, gathered together or not at all."""
+    core.require_initialised()
+    if not tensors:
+        return []
+    return _gather(tensors, name, ignore_name_scope, process_set)
 
 
 @tf.RegisterGradient("FarandoleAllgather")
 def _allgather_gradient(op: Any, grad: Any, _: Any) -> Any:
-    scalar = op.inputs[0].shape.rank == 0
-    return _own_rows(op.outputs[1], grad, scalar, op.get_attr("process_set"))
+    return _own_rows([op.outputs[1]], [grad], op.inputs, op.get_attr("process_set"))[0]
+
+
+@tf.RegisterGradient("FarandoleGroupedAllgather")
+def _grouped_allgather_gradient(op: Any, *grads: Any) -> Any:
+    count = len(op.inputs)
+    whole = _whole(grads[:count], op.outputs[:count])
+    return _own_rows(op.outputs[count:], whole, op.inputs, op.get_attr("process_set"))
 
 
 # ---- broadcast
@@ -351,37 +384,51 @@ def _alltoall_gradient(op: Any, grad: Any, _: Any) -> Any:
 # ---- reducescatter
 
 
-def _gathered(grad: Any, op: int, pre: float, post: float, number: int) -> Any:
-    scale = pre * post * (_set_size(number) if op == Sum else 1)
+def _gathered(grads: Sequence[Any], how: Reduction) -> List[Any]:
+    scale = how.prescale * how.postscale * (_set_size(how.set) if how.op == Sum else 1)
     if scale != 1.0:
-        grad = grad * tf.cast(scale, grad.dtype)
-    return allgather(grad, process_set=number)  # type: ignore[arg-type]
+        grads = [grad * tf.cast(scale, grad.dtype) for grad in grads]
+    return _gather(grads, process_set=how.set)
 
 
 def _reducescatter(
-    tensor: Any,
+    tensors: Sequence[Any],
     name: Optional[str] = None,
     op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     ignore_name_scope: bool = False,
     process_set: AnySet = global_process_set,
-) -> Any:
-    tensor = _tensor(tensor, "reducescatter", name)
-    node, match = names("FarandoleReducescatter", name, tensor, ignore_name_scope)
-    rest = (int(op), prescale_factor, postscale_factor, set_id(process_set))
+) -> List[Any]:
+    """This rank's rows of each; several tensors are reduced together or not at all."""
+    core.require_initialised()
+    tensors = [_tensor(each, "reducescatter", name) for each in tensors]
+    if not tensors:
+        return []
+    how = Reduction(int(op), prescale_factor, postscale_factor, set_id(process_set))
+    single = len(tensors) == 1
+    kind = "FarandoleReducescatter" if single else "FarandoleGroupedReducescatter"
+    node, match = names(kind, name, tensors[0] if single else None, ignore_name_scope)
+
+    def scatter(*values: Any) -> List[Any]:
+        if single:
+            return [backend().reducescatter(values[0], node, match, how)]
+        return backend().grouped_reducescatter(values, node, match, how)
+
     if backend().compiled:
-        return backend().reducescatter(tensor, node, match, *rest)
-    return _differentiable(
-        lambda value: backend().reducescatter(value, node, match, *rest),
-        lambda _, grads: _gathered(grads[0], *rest),
-        tensor,
-    )
+        return scatter(*tensors)
+    gradient = lambda outputs, grads: _gathered(_whole(grads, outputs), how)  # noqa: E731
+    return list(_differentiable(scatter, gradient, *tensors))
 
 
 @tf.RegisterGradient("FarandoleReducescatter")
 def _reducescatter_gradient(op: Any, grad: Any) -> Any:
-    return _gathered(grad, *_attributes(op))
+    return _gathered([grad], _reduction_of(op))[0]
+
+
+@tf.RegisterGradient("FarandoleGroupedReducescatter")
+def _grouped_reducescatter_gradient(op: Any, *grads: Any) -> List[Any]:
+    return _gathered(_whole(grads, op.outputs), _reduction_of(op))
 
 
 # ---- Without data

@@ -1,6 +1,7 @@
 // Collective operations as asynchronous kernels: a thread of TensorFlow only submits, Farandole's
 // completion tells TensorFlow that the outputs are there. No thread waits, so that reductions run
 // while the rest of the graph does.
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -35,6 +36,25 @@ int dtypeOf(DataType type) {
   }
 }
 
+// No loop of TensorFlow runs more iterations at a time unless parallel_iterations, 10 by itself, is
+// larger.
+constexpr int64_t kIterations = 16;
+
+// Where TensorFlow puts the body of a function in place of a call it adds parts like "_12", which
+// count the nodes of the graph. These may differ between ranks, the rest of the name does not.
+std::string withoutCounters(const std::string& name) {
+  std::string kept;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    const bool counts = part.size() > 1 && part[0] == '_' &&
+                        part.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (!counts) kept += kept.empty() ? part : "/" + part;
+    begin = end + 1;
+  }
+  return kept;
+}
+
 class Collective : public AsyncOpKernel {
  public:
   explicit Collective(OpKernelConstruction* c) : AsyncOpKernel(c) {
@@ -43,25 +63,39 @@ class Collective : public AsyncOpKernel {
     // In a graph the node's own name, which is unique there: "*" asks for it, "*/" for its last
     // part.
     if (name_ == "*") {
-      name_ = name();
+      name_ = withoutCounters(name());
     } else if (name_ == "*/") {
       name_ = name().substr(name().rfind('/') + 1);
     }
   }
 
  protected:
-  // Empty: matched between ranks by the order of calls.
-  const std::string& tensorName() const { return name_; }
   int set() const { return set_; }
 
-  void fill(Step& step, size_t index, int operation, const Tensor& input) const {
+  // Empty: matched between ranks by the order of calls. Iterations of a loop share a node and may
+  // run at the same time: kIterations of them have names of their own.
+  std::string tensorName(OpKernelContext* context) const {
+    const auto iteration = context->frame_iter().iter_id % kIterations;
+    if (name_.empty() || iteration == 0) return name_;
+    return name_ + "@" + std::to_string(iteration);
+  }
+
+  // One of `count` operations, which are one group if they are several: they run together or not
+  // at all.
+  void fill(OpKernelContext* context, Step& step, size_t index, size_t count, int operation) const {
+    const Tensor& input = context->input(static_cast<int>(index));
     auto& request = step.requests[index];
     request.operation = operation;
     request.dtype = dtypeOf(input.dtype());
     request.set = set_;
     request.input = dataOf(input);
     step.setShape(index, input);
-    step.setName(index, name_);
+    std::string name = tensorName(context);
+    if (count > 1) {
+      request.group = 1;
+      if (!name.empty()) name += "_" + std::to_string(index);
+    }
+    step.setName(index, std::move(name));
   }
 
  private:
@@ -82,8 +116,9 @@ class Reduction : public Collective {
   }
 
  protected:
-  void fillReduction(Step& step, size_t index, int operation, const Tensor& input) const {
-    fill(step, index, operation, input);
+  void fillReduction(OpKernelContext* context, Step& step, size_t index, size_t count,
+                     int operation) const {
+    fill(context, step, index, count, operation);
     step.requests[index].op = op_;
     step.requests[index].prescale = prescale_;
     step.requests[index].postscale = postscale_;
@@ -95,7 +130,6 @@ class Reduction : public Collective {
   double postscale_ = 1;
 };
 
-// Several inputs are one group, which is reduced together or not at all.
 class Allreduce : public Reduction {
  public:
   using Reduction::Reduction;
@@ -113,12 +147,8 @@ class Allreduce : public Reduction {
     }
     auto* step = new Step(context, std::move(done), count);
     for (int i = 0; i < count; ++i) {
-      fillReduction(*step, i, FARANDOLE_ALLREDUCE, context->input(i));
+      fillReduction(context, *step, i, count, FARANDOLE_ALLREDUCE);
       step->requests[i].output = dataOf(*outputs[i]);
-      if (count > 1) {
-        step->requests[i].group = 1;
-        if (!tensorName().empty()) step->setName(i, tensorName() + "_" + std::to_string(i));
-      }
     }
     step->submit();
   }
@@ -129,36 +159,48 @@ class Reducescatter : public Reduction {
   using Reduction::Reduction;
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
-    auto* step = new Step(context, std::move(done), 1);
-    fillReduction(*step, 0, FARANDOLE_REDUCESCATTER, context->input(0));
-    step->allocateLater(0);
+    const int count = context->num_inputs();
+    if (count == 0) return done();
+    auto* step = new Step(context, std::move(done), count);
+    for (int i = 0; i < count; ++i) {
+      fillReduction(context, *step, i, count, FARANDOLE_REDUCESCATTER);
+      step->allocateLater(i);
+    }
     step->submit();
   }
 };
 
-// The rows that came from each member, as a vector.
+// The rows that came from each member, as a vector: the output at `first` + index.
 template <typename T>
-void takeSplits(OpKernelContext* context, const farandole_result& result) {
-  Tensor* sizes = nullptr;
-  const auto status = context->allocate_output(1, TensorShape({result.nsplits}), &sizes);
-  if (!status.ok()) return context->CtxFailure(status);
-  auto values = sizes->vec<T>();
-  for (int i = 0; i < result.nsplits; ++i) values(i) = static_cast<T>(result.splits[i]);
+Step::Finish takeSplits(int first) {
+  return [first](OpKernelContext* context, size_t index, const farandole_result& result) {
+    Tensor* sizes = nullptr;
+    const auto status = context->allocate_output(first + static_cast<int>(index),
+                                                 TensorShape({result.nsplits}), &sizes);
+    if (!status.ok()) return context->CtxFailure(status);
+    auto values = sizes->vec<T>();
+    for (int i = 0; i < result.nsplits; ++i) values(i) = static_cast<T>(result.splits[i]);
+  };
 }
 
+// All gathered tensors, then the rows of each.
 class Allgather : public Collective {
  public:
   using Collective::Collective;
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
-    auto* step = new Step(context, std::move(done), 1, takeSplits<int64_t>);
-    fill(*step, 0, FARANDOLE_ALLGATHER, context->input(0));
-    if (step->shapes[0].empty()) {  // a scalar is a row of one
-      step->shapes[0].push_back(1);
-      step->requests[0].shape = step->shapes[0].data();
-      step->requests[0].ndim = 1;
+    const int count = context->num_inputs();
+    if (count == 0) return done();
+    auto* step = new Step(context, std::move(done), count, takeSplits<int64_t>(count));
+    for (int i = 0; i < count; ++i) {
+      fill(context, *step, i, count, FARANDOLE_ALLGATHER);
+      if (step->shapes[i].empty()) {  // a scalar is a row of one
+        step->shapes[i].push_back(1);
+        step->requests[i].shape = step->shapes[i].data();
+        step->requests[i].ndim = 1;
+      }
+      step->allocateLater(i);
     }
-    step->allocateLater(0);
     step->submit();
   }
 };
@@ -173,8 +215,8 @@ class Alltoall : public Collective {
                       absl::InvalidArgumentError("farandole: splits must be a vector"), done);
     const auto values = given.vec<int64_t>();
     const std::vector<int64_t> splits(values.data(), values.data() + values.size());
-    auto* step = new Step(context, std::move(done), 1, takeSplits<int32_t>);
-    fill(*step, 0, FARANDOLE_ALLTOALL, context->input(0));
+    auto* step = new Step(context, std::move(done), 1, takeSplits<int32_t>(1));
+    fill(context, *step, 0, 1, FARANDOLE_ALLTOALL);
     step->requests[0].nsplits = static_cast<int32_t>(splits.size());
     step->requests[0].splits = splits.empty() ? nullptr : splits.data();
     step->allocateLater(0);
@@ -195,7 +237,7 @@ class Broadcast : public Collective {
         context->forward_input_or_allocate_output({0}, 0, context->input(0).shape(), &output),
         done);
     auto* step = new Step(context, std::move(done), 1);
-    fill(*step, 0, FARANDOLE_BROADCAST, context->input(0));
+    fill(context, *step, 0, 1, FARANDOLE_BROADCAST);
     step->requests[0].root = root_;
     step->requests[0].output = dataOf(*output);
     step->submit();
@@ -216,13 +258,13 @@ class Meeting : public Collective {
     OP_REQUIRES_OK_ASYNC(context, context->allocate_output(0, TensorShape({}), &output), done);
     output->scalar<int32_t>()() = 0;
     auto* step = new Step(context, std::move(done), 1,
-                          [output](OpKernelContext*, const farandole_result& result) {
+                          [output](OpKernelContext*, size_t, const farandole_result& result) {
                             output->scalar<int32_t>()() = result.last_joined;
                           });
     auto& request = step->requests[0];
     request.operation = kOperation;
     request.set = set();
-    step->setName(0, tensorName());
+    step->setName(0, tensorName(context));
     step->submit();
   }
 };
@@ -265,7 +307,9 @@ class Query : public OpKernel {
 FARANDOLE_KERNEL("FarandoleAllreduce", Allreduce);
 FARANDOLE_KERNEL("FarandoleGroupedAllreduce", Allreduce);
 FARANDOLE_KERNEL("FarandoleReducescatter", Reducescatter);
+FARANDOLE_KERNEL("FarandoleGroupedReducescatter", Reducescatter);
 FARANDOLE_KERNEL("FarandoleAllgather", Allgather);
+FARANDOLE_KERNEL("FarandoleGroupedAllgather", Allgather);
 FARANDOLE_KERNEL("FarandoleAlltoall", Alltoall);
 FARANDOLE_KERNEL("FarandoleBroadcast", Broadcast);
 FARANDOLE_KERNEL("FarandoleBarrier", Meeting<FARANDOLE_BARRIER>);
@@ -280,4 +324,9 @@ extern "C" __attribute__((visibility("default"))) const char* farandole_ops_bind
   static std::string error;
   error = farandole_ops::library().bind(path);
   return error.empty() ? nullptr : error.c_str();
+}
+
+// Withdraws what waits for other ranks. Python calls it after Ctrl-C.
+extern "C" __attribute__((visibility("default"))) void farandole_ops_withdraw_all() {
+  farandole_ops::pending().withdrawAll();
 }

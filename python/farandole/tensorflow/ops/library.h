@@ -13,6 +13,7 @@ namespace farandole_ops {
 struct Library {
   decltype(&farandole_abi_version) abi_version = nullptr;
   decltype(&farandole_submit) submit = nullptr;
+  decltype(&farandole_cancel) cancel = nullptr;
   decltype(&farandole_release) release = nullptr;
   decltype(&farandole_get_result) get_result = nullptr;
   decltype(&farandole_last_error) last_error = nullptr;
@@ -34,6 +35,7 @@ struct Library {
     };
     find(abi_version, "farandole_abi_version");
     find(submit, "farandole_submit");
+    find(cancel, "farandole_cancel");
     find(release, "farandole_release");
     find(get_result, "farandole_get_result");
     find(last_error, "farandole_last_error");

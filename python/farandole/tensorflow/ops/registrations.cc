@@ -21,17 +21,32 @@ absl::Status sameShapes(InferenceContext* c) {
   return absl::OkStatus();
 }
 
-// All rows are known only when the operation runs.
-absl::Status otherRows(InferenceContext* c) {
-  ShapeHandle shape;
-  if (!c->RankKnown(c->input(0)) || c->Rank(c->input(0)) == 0) {
-    c->set_output(0, c->UnknownShape());
-  } else {
-    auto status = c->ReplaceDim(c->input(0), 0, c->UnknownDim(), &shape);
+// How many rows there will be is known only when the operation runs.
+absl::Status otherRowsOf(InferenceContext* c, int index) {
+  ShapeHandle shape = c->UnknownShape();
+  if (c->RankKnown(c->input(index)) && c->Rank(c->input(index)) > 0) {
+    auto status = c->ReplaceDim(c->input(index), 0, c->UnknownDim(), &shape);
     if (!status.ok()) return status;
-    c->set_output(0, shape);
   }
+  c->set_output(index, shape);
+  return absl::OkStatus();
+}
+
+// The first output for the first input; another, if there is one, counts rows.
+absl::Status otherRows(InferenceContext* c) {
   if (c->num_outputs() > 1) c->set_output(1, c->Vector(c->UnknownDim()));
+  return otherRowsOf(c, 0);
+}
+
+// An output for every input; others count rows.
+absl::Status otherRowsOfAll(InferenceContext* c) {
+  for (int i = 0; i < c->num_inputs(); ++i) {
+    auto status = otherRowsOf(c, i);
+    if (!status.ok()) return status;
+  }
+  for (int i = c->num_inputs(); i < c->num_outputs(); ++i) {
+    c->set_output(i, c->Vector(c->UnknownDim()));
+  }
   return absl::OkStatus();
 }
 
@@ -76,6 +91,18 @@ REGISTER_OP("FarandoleReducescatter")
     .SetIsStateful()
     .SetShapeFn(otherRows);
 
+REGISTER_OP("FarandoleGroupedReducescatter")
+    .Input("tensors: T")
+    .Output("reduced: T")
+    .Attr("T: list(" FARANDOLE_TYPES ") >= 0")
+    .Attr("tensor_name: string")
+    .Attr("process_set: int = 0")
+    .Attr("reduce_op: int")
+    .Attr("prescale: string = '1'")
+    .Attr("postscale: string = '1'")
+    .SetIsStateful()
+    .SetShapeFn(otherRowsOfAll);
+
 REGISTER_OP("FarandoleAllgather")
     .Input("tensor: T")
     .Output("gathered: T")
@@ -85,6 +112,17 @@ REGISTER_OP("FarandoleAllgather")
     .Attr("process_set: int = 0")
     .SetIsStateful()
     .SetShapeFn(otherRows);
+
+REGISTER_OP("FarandoleGroupedAllgather")
+    .Input("tensors: T")
+    .Output("gathered: T")
+    .Output("rows: count * int64")
+    .Attr("T: list(" FARANDOLE_TYPES ") >= 1")
+    .Attr("count: int >= 1")
+    .Attr("tensor_name: string")
+    .Attr("process_set: int = 0")
+    .SetIsStateful()
+    .SetShapeFn(otherRowsOfAll);
 
 REGISTER_OP("FarandoleAlltoall")
     .Input("tensor: T")
