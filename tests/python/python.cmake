@@ -7,31 +7,26 @@ set(here ${CMAKE_CURRENT_LIST_DIR})
 set(FARANDOLE_VENVS ${CMAKE_BINARY_DIR}/venvs CACHE PATH "Where the virtual environments of tools/venv are")
 set(python_debian /usr/bin/python3)
 set(python_torch215 ${FARANDOLE_VENVS}/torch-2.15/bin/python)
-
 set(python_tf221 ${FARANDOLE_VENVS}/tf-2.21/bin/python)
 set(python_tf215 ${FARANDOLE_VENVS}/tf-2.15/bin/python)
 # The same with Keras 2 (tf_keras).
 set(python_tf221keras2 ${python_tf221})
 set(environment_tf221keras2 TF_USE_LEGACY_KERAS=1)
 
-# What does not depend on the version of PyTorch or TensorFlow is run with one interpreter, what does not depend on
-# Keras with two.
+# What does not depend on the version of PyTorch is run with one interpreter. TensorFlow takes long to start: everything
+# with Keras 3, and with the others what depends on them.
 set(once test_core test_numpy test_run_function test_wheel)
-set(tf_once test_tf_build test_tf_examples)
 
 file(GLOB files CONFIGURE_DEPENDS ${here}/test_*.py)
 foreach(file ${files})
   get_filename_component(name ${file} NAME_WE)
   set(interpreters debian torch215)
-  set(timeout 300)
-  if(name MATCHES "^test_tf_")
-    set(interpreters tf221 tf215 tf221keras2)
-    if(name IN_LIST tf_once)
-      set(interpreters tf221)
-    elseif(name STREQUAL test_tf_operations)
-      set(interpreters tf221 tf215)
-    endif()
-    set(timeout 600)
+  if(name STREQUAL test_tf_suite)
+    set(interpreters tf221 tf215)
+  elseif(name STREQUAL test_tf_keras2)
+    set(interpreters tf221keras2)
+  elseif(name MATCHES "^test_tf_")
+    set(interpreters tf221)
   endif()
   foreach(interpreter ${interpreters})
     if(interpreter STREQUAL torch215 AND name IN_LIST once)
@@ -40,7 +35,7 @@ foreach(file ${files})
     set(test python.${interpreter}.${name})
     add_test(NAME ${test} COMMAND ${here}/run_pytest ${python_${interpreter}} ${file})
     # Two ranks with a thread each.
-    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT ${timeout} PROCESSORS 2
+    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS 2
       ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};FARANDOLE_CACHE=${CMAKE_BINARY_DIR}/cache;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1;${environment_${interpreter}}")
   endforeach()
 endforeach()

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-
-import pytest
-
-if importlib.util.find_spec("tensorflow") is None:
-    pytest.skip("TensorFlow is not installed", allow_module_level=True)
-
-_DATA = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
-pytestmark = pytest.mark.skipif(
-    not os.path.isdir(_DATA), reason="dataset-fashion-mnist is not installed"
-)
 
 
 def run(launch, script, *options):

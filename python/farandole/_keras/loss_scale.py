@@ -25,6 +25,11 @@ def reduce_before_loss_scaling() -> None:
         inner = self.inner_optimizer
         if not isinstance(inner, Distributed):
             return before(self, grads, trainable_variables)
+        if inner._farandole_combines_steps():
+            raise ValueError(
+                "op=Adasum inside of loss scaling: each rank would decide for itself whether to "
+                "step; put DistributedOptimizer around the LossScaleOptimizer"
+            )
         variables = self._trainable_variables if trainable_variables is None else list(
             trainable_variables
         )

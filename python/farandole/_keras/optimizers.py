@@ -6,16 +6,18 @@ the optimizer it is made from: what is saved from it can be loaded where Farando
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+import functools
+from typing import Any, Optional, Sequence
 
 import tensorflow as tf
 
 from ..errors import InvalidArgument
 from ..process_sets import ProcessSet, global_process_set
+from ..tensorflow.adasum import combine_steps
 from ..tensorflow.aggregation import LocalAggregation
 from ..tensorflow.compression import Compression
 from ..tensorflow.gradients import GradientReducer
-from ..tensorflow.mpi_ops import Average
+from ..tensorflow.mpi_ops import Adasum, Average
 from .loss_scale import reduce_before_loss_scaling
 from .xla import without_xla
 
@@ -24,6 +26,9 @@ class Distributed:
     """Marks the classes made here."""
 
     _farandole_reducer: GradientReducer
+
+    def _farandole_combines_steps(self) -> bool:
+        return self._farandole_reducer.op == Adasum
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable stays on its rank."""
@@ -41,24 +46,31 @@ class _Keras3(Distributed):
         # Loss scaling decides in its own apply() whether there is an update: reduced before.
         return bool(self.gradient_accumulation_steps) and not hasattr(self, "inner_optimizer")
 
+    def _farandole_apply(self, grads: Sequence[Any], variables: Sequence[Any], given: bool) -> Any:
+        # A built optimizer is called without variables.
+        apply = super().apply  # type: ignore[misc]
+        return apply(grads, variables) if given else apply(grads)
+
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         grads = list(grads)
         variables = self._trainable_variables if trainable_variables is None else list(
             trainable_variables
         )
+        given = trainable_variables is not None
+        if self._farandole_combines_steps():
+            apply = functools.partial(self._farandole_apply, grads, variables, given)
+            return combine_steps(self._farandole_reducer, variables, apply)
         if self._farandole_accumulates():
             kept = [each for grad, each in zip(grads, variables) if grad is not None]
             object.__setattr__(self, "_farandole_variables", kept)
         elif not self._farandole_reduced:
             grads = self._farandole_reducer.reduce(grads, variables)
-        if trainable_variables is None:
-            return super().apply(grads)  # type: ignore[misc]
-        return super().apply(grads, variables)  # type: ignore[misc]
+        return self._farandole_apply(grads, variables, given)
 
     def _clip_gradients(self, grads: Sequence[Any]) -> Any:
         """Called once per update with what was accumulated: reduced before it is clipped."""
         if self._farandole_accumulates():
-            if not self._farandole_reduced:
+            if not self._farandole_reduced and not self._farandole_combines_steps():
                 grads = self._farandole_reducer.reduce(list(grads), self._farandole_variables)
             if self._farandole_sum_of_passes:
                 passes = self.gradient_accumulation_steps
@@ -75,21 +87,27 @@ class _Keras2(Distributed):
         grads, variables = zip(*grads_and_vars)
         apply = super().apply_gradients  # type: ignore[misc]
         aggregation = self._farandole_aggregation
+
+        def update(values: Sequence[Any]) -> Any:
+            reducer = self._farandole_reducer
+            if self._farandole_combines_steps():
+                step = lambda: apply(zip(values, variables), *args, **kwargs)  # noqa: E731
+                return combine_steps(reducer, variables, step)
+            return apply(zip(reducer.reduce(values, variables), variables), *args, **kwargs)
+
         if aggregation is None:
-            reduced = self._farandole_reducer.reduce(grads, variables)
-            return apply(zip(reduced, variables), *args, **kwargs)
+            return update(grads)
+
+        def flush(sums: Sequence[Any]) -> None:
+            update(sums)
+
         before = self.iterations.read_value()
-
-        def update(sums: List[Any]) -> None:
-            reduced = self._farandole_reducer.reduce(sums, variables)
-            apply(zip(reduced, variables), *args, **kwargs)
-
         with tf.init_scope():  # its variables cannot be made inside of a condition
             if hasattr(self, "_create_all_weights"):  # the older generation
                 self._create_all_weights(variables)
             elif not hasattr(self, "_index_dict"):
                 self.build(variables)
-        aggregation.step(grads, update)
+        aggregation.step(grads, flush)
         # Every pass counts, as for schedules of learning rates.
         return self.iterations.assign(before + 1)
 

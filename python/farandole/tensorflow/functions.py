@@ -10,13 +10,7 @@ from .. import core, objects
 from ..errors import InvalidArgument
 from ..process_sets import ProcessSet, global_process_set
 from . import mpi_ops
-
-
-def _value(variable: Any) -> Any:
-    """The tensor in a variable of TensorFlow or Keras."""
-    if hasattr(variable, "read_value"):
-        return variable.read_value()
-    return tf.convert_to_tensor(variable.value if not callable(variable.value) else variable)
+from .mpi_ops import value_of
 
 
 def broadcast_variables(
@@ -33,7 +27,7 @@ def broadcast_variables(
     updates: List[Any] = []
     for i, variable in enumerate(variables):
         value = mpi_ops.broadcast(
-            _value(variable), root_rank, f"broadcast_variable_{i}", process_set=process_set
+            value_of(variable), root_rank, f"broadcast_variable_{i}", process_set=process_set
         )
         updates.append(variable.assign(value))
     if tf.executing_eagerly() or tf.inside_function():

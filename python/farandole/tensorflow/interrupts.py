@@ -10,10 +10,34 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from typing import Callable
+from typing import Any, Callable
 
 _started = False
+
+
+def _makes_an_error(frame: Any) -> bool:
+    """TensorFlow's C++ calls Python to make its exceptions, and cannot have another one there."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("errors_impl.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    """In place of Python's own handler: the same, or as soon as that is possible."""
+    if not _makes_an_error(frame):
+        signal.default_int_handler(number, frame)
+    before = sys.getprofile()
+
+    def later(current: Any, event: str, argument: Any) -> None:
+        if not _makes_an_error(current):
+            sys.setprofile(before)
+            raise KeyboardInterrupt
+
+    sys.setprofile(later)
 
 
 def _listen(pipe: int, withdraw: Callable[[], None]) -> None:
@@ -21,8 +45,7 @@ def _listen(pipe: int, withdraw: Callable[[], None]) -> None:
         arrived = os.read(pipe, 64)
         if not arrived:
             return
-        asked = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if asked and signal.SIGINT in arrived:
+        if signal.SIGINT in arrived and signal.getsignal(signal.SIGINT) is _interrupt:
             withdraw()
 
 
@@ -39,6 +62,8 @@ def withdraw_on_ctrl_c(withdraw: Callable[[], None]) -> None:
     global _started
     if _started or threading.current_thread() is not threading.main_thread():
         return
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
     _started = True
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -48,6 +73,7 @@ def withdraw_on_ctrl_c(withdraw: Callable[[], None]) -> None:
         os.close(reading)
         os.close(writing)
         return
+    signal.signal(signal.SIGINT, _interrupt)
     os.register_at_fork(after_in_child=_ours_no_more)
     threading.Thread(
         target=_listen, args=(reading, withdraw), name="farandole-ctrl-c", daemon=True

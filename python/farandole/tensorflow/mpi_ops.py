@@ -320,24 +320,31 @@ def _broadcast_gradient(op: Any, grad: Any) -> Any:
     return _at_root(grad, op.get_attr("root_rank"), op.get_attr("process_set"))
 
 
+def value_of(variable: Any) -> Any:
+    """The tensor in a variable of TensorFlow or Keras."""
+    if hasattr(variable, "read_value"):
+        return variable.read_value()
+    return tf.convert_to_tensor(variable.value if not callable(variable.value) else variable)
+
+
 def broadcast_(
     variables: Sequence[Any],
     root_rank: int,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
-    """root_rank's values, assigned to the variables."""
-    results = []
-    for i, variable in enumerate(variables):
-        value = broadcast(
-            variable.read_value() if hasattr(variable, "read_value") else variable.value,
-            root_rank,
-            None if name is None else f"{name}_{i}",
-            process_set=process_set,
+    """root_rank's values, assigned to the variables. In a graph: what is to be run."""
+    return [
+        variable.assign(
+            broadcast(
+                value_of(variable),
+                root_rank,
+                None if name is None else f"{name}_{i}",
+                process_set=process_set,
+            )
         )
-        variable.assign(value)
-        results.append(variable)
-    return results
+        for i, variable in enumerate(variables)
+    ]
 
 
 # ---- alltoall

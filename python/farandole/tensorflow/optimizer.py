@@ -7,16 +7,20 @@ from typing import Any, List, Optional, Tuple
 import tensorflow as tf
 
 from ..process_sets import ProcessSet, global_process_set
+from .adasum import combine_steps
 from .aggregation import LocalAggregation
 from .compression import Compression
 from .gradients import GradientReducer
-from .mpi_ops import Average
+from .mpi_ops import Adasum, Average
 
 _Optimizer = tf.compat.v1.train.Optimizer
 
 
 class _DistributedOptimizer(_Optimizer):
-    """An optimizer of tf.compat.v1 whose compute_gradients() reduces over all ranks."""
+    """An optimizer of tf.compat.v1 whose compute_gradients() reduces over all ranks.
+
+    With Adasum apply_gradients() does, and combines what the optimizer made of the gradients.
+    """
 
     def __init__(
         self,
@@ -34,20 +38,24 @@ class _DistributedOptimizer(_Optimizer):
     def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Tuple[Any, Any]]:
         """With several passes per step the sum is reduced later, in apply_gradients()."""
         pairs = self._optimizer.compute_gradients(*args, **kwargs)
-        if self._agg_helper is not None or not pairs:
+        if self._agg_helper is not None or self._reducer.op == Adasum or not pairs:
             return pairs
         grads, variables = zip(*pairs)
         return list(zip(self._reducer.reduce(grads, variables), variables))
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._agg_helper is None:
-            return self._optimizer.apply_gradients(grads_and_vars, *args, **kwargs)
         grads, variables = zip(*grads_and_vars)
 
-        def update(sums: List[Any]) -> Any:
-            reduced = self._reducer.reduce(sums, variables)
-            return self._optimizer.apply_gradients(zip(reduced, variables), *args, **kwargs)
+        def apply(values: Any) -> Any:
+            return self._optimizer.apply_gradients(zip(values, variables), *args, **kwargs)
 
+        def update(values: Any) -> Any:
+            if self._reducer.op == Adasum:
+                return combine_steps(self._reducer, variables, lambda: apply(values))
+            return apply(self._reducer.reduce(values, variables))
+
+        if self._agg_helper is None:
+            return update(grads) if self._reducer.op == Adasum else apply(grads)
         done = self._agg_helper.step(grads, update)
         return done if tf.executing_eagerly() else done.op
 
@@ -81,7 +89,7 @@ def DistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """The optimizer, with gradients of all ranks. op=Adasum combines the gradients."""
+    """The optimizer, with gradients of all ranks. op=Adasum combines the ranks' own steps."""
     if not isinstance(optimizer, _Optimizer):
         from .._keras.optimizers import distribute
 

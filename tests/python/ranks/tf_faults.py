@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +20,7 @@ class Culprit(tf.keras.callbacks.Callback):
     def on_batch_begin(self, batch, logs=None):
         if batch == 3 and hvd.rank() == hvd.size() - 1:
             if how == "killed":
+                print(f"kills itself at {time.monotonic():.3f}", flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
             raise KeyError("a bad sample")
 
@@ -29,6 +31,7 @@ x = np.ones((4000, 3), "float32")
 try:
     model.fit(x, x[:, :1], batch_size=2, verbose=0, callbacks=[Culprit()])
 except tf.errors.OpError as error:
+    print(f"was told at {time.monotonic():.3f}", flush=True)
     print("was told:", str(error).replace("\n", " "), flush=True)
     raise
 print("went on", flush=True)

@@ -84,6 +84,29 @@ def case_several_passes():
         assert updates(made, 2) == [0.0, -MEAN]
 
 
+def case_adasum():
+    """Every rank's own step, clipped by its own optimizer, is what is combined."""
+    gradient = tf.one_hot(RANK, SIZE) * float(RANK + 3)
+    for module in optimizers():
+        made = hvd.DistributedOptimizer(module.SGD(1.0, clipnorm=0.5), op=hvd.Adasum)
+        w = tf.Variable(tf.zeros([SIZE]))
+        step = tf.function(lambda: made.apply_gradients([(gradient, w)]))
+        for times in (1, 2):
+            step()
+            np.testing.assert_allclose(w.numpy(), [-0.5 * times] * SIZE, rtol=1e-4)
+        made = hvd.DistributedOptimizer(
+            module.SGD(1.0), op=hvd.Adasum, backward_passes_per_step=2
+        )
+        w.assign(tf.zeros([SIZE]))
+        for _ in range(2):
+            made.apply_gradients([(gradient, w)])
+        np.testing.assert_allclose(w.numpy(), [-2.0 * (r + 3) for r in range(SIZE)], rtol=1e-4)
+    if KERAS_3:
+        inside = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), op=hvd.Adasum)
+        with cases.raises(ValueError, "loss scaling"):
+            keras.optimizers.LossScaleOptimizer(inside).apply([gradient], [keras.Variable(gradient)])
+
+
 def case_local_variables():
     layer = keras.layers.Dense(1, use_bias=False)
     layer(tf.ones([1, 1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 
 import cases
@@ -91,7 +92,23 @@ def case_grouped():
         assert got[0].tolist() == [TOTAL] * 5
         assert got[1].tolist() == [[2 * TOTAL] * 2] * 2
     for got in in_all_modes(lambda x, y: hvd.grouped_allgather([x, y]), a, b):
-        assert got[0].shape == (5 * SIZE,) and got[1].shape == (2 * SIZE, 2)
+        assert got[0].tolist() == [r for r in range(SIZE) for _ in range(5)]
+        assert got[1].tolist() == [[2 * r] * 2 for r in range(SIZE) for _ in range(2)]
+    c = np.full((2 * SIZE + 1, 2), RANK, np.int64)
+    for got in in_all_modes(
+        lambda x, y: hvd.grouped_reducescatter([x, y], op=hvd.Sum), np.ones(SIZE, np.float32), c
+    ):
+        assert got[0].tolist() == [SIZE]
+        assert got[1].tolist() == [[TOTAL] * 2] * (3 if RANK == 0 else 2)
+    assert hvd.grouped_allgather([]) == [] and hvd.grouped_reducescatter([]) == []
+
+
+def case_groups_are_whole():
+    """If ranks disagree about one tensor of a group, none of it is done."""
+    for function in (hvd.grouped_allgather, hvd.grouped_reducescatter, hvd.grouped_allreduce):
+        mine = tf.ones([SIZE], tf.float32 if RANK else tf.float64)
+        with cases.raises(Exception, "rank"):
+            function([tf.ones([SIZE]), mine], name=f"half.{function.__name__}")
 
 
 def case_sparse():
@@ -138,8 +155,6 @@ def case_reducescatter():
     for got in in_all_modes(lambda x: hvd.reducescatter(x, op=hvd.Sum), mine):
         assert got.shape == (3 if RANK == 0 else 2, 2)
         assert np.all(got == TOTAL)
-    first, second = hvd.grouped_reducescatter([tf.ones([SIZE]), tf.ones([SIZE, 2])], op=hvd.Sum)
-    assert float(first[0]) == SIZE and second.shape == (1, 2)
 
 
 def case_ranks_as_tensors():
@@ -171,6 +186,7 @@ def case_gradients():
         (lambda x: hvd.allreduce(x, op=hvd.Sum) * weight, np.full((2, 3), mean * SIZE)),
         (lambda x: hvd.grouped_allreduce([x, x])[0] * weight, np.full((2, 3), mean)),
         (lambda x: hvd.allgather(x) * weight, np.full((2, 3), mean)),
+        (lambda x: hvd.grouped_allgather([x, x])[1] * weight, np.full((2, 3), mean)),
         (
             lambda x: hvd.broadcast(x, 0) * weight,
             np.full((2, 3), mean if RANK == 0 else 0.0),
@@ -194,6 +210,10 @@ def case_gradients():
     np.testing.assert_allclose(got, [[r + 1.0] * 2 for r in range(SIZE) for _ in range(RANK + 1)])
     got = gradient(lambda x: hvd.reducescatter(x) * weight, np.ones((SIZE, 2), np.float32))
     np.testing.assert_allclose(got, [[r + 1.0] * 2 for r in range(SIZE)])
+    got = gradient(
+        lambda x: hvd.grouped_reducescatter([x, 2 * x])[1] * weight, np.ones((SIZE, 2), np.float32)
+    )
+    np.testing.assert_allclose(got, [[2 * (r + 1.0)] * 2 for r in range(SIZE)])
     with cases.raises(Exception, "no gradient"):
         gradient(lambda x: hvd.allreduce(x, op=hvd.Max), rows)
 
@@ -250,6 +270,45 @@ def case_loops_and_conditions():
     assert float(total(tf.constant(2))) == 2.0
 
 
+def case_iterations_at_the_same_time():
+    """Iterations that do not depend on each other, in a graph that is another on every rank."""
+
+    def loop(n):
+        if RANK == 0:
+            n = tf.identity(n + 1) - 1
+
+        def body(i, found):
+            slow = tf.reduce_sum(tf.linalg.matmul(tf.ones([50, 50]), tf.ones([50, 50]))) * 0.0
+            wait = slow if RANK % 2 else 0.0
+            value = hvd.allreduce(tf.cast(i, tf.float32) + wait, op=hvd.Sum, name="at.once")
+            return i + 1, found.write(i, value)
+
+        start = (tf.constant(0), tf.TensorArray(tf.float32, size=n))
+        return tf.while_loop(lambda i, _: i < n, body, start)[1].stack()
+
+    expected = [float(i * SIZE) for i in range(40)]
+    assert tf.function(loop)(tf.constant(40)).numpy().tolist() == expected
+    if not compiled():
+        return  # in graphs of tf.compat.v1 loops have no order there
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        assert session.run(loop(tf.constant(40))).tolist() == expected
+
+
+def case_functions_in_functions():
+    """Names do not depend on what else a rank's graph has."""
+    inner = tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum, name="inner"))
+
+    @tf.function
+    def outer(x):
+        if RANK == 0:
+            other = tf.function(lambda y: tf.cond(y > 0.0, lambda: y * 2.0, lambda: y))
+            x = x + 0.0 * other(x)
+        return inner(x) + inner(x + 1.0) + tf.cond(x > 0.0, lambda: inner(x), lambda: x)
+
+    for _ in range(2):
+        assert float(outer(tf.constant(1.0))) == 4.0 * SIZE
+
+
 def case_process_sets():
     even = hvd.add_process_set(list(range(0, SIZE, 2)))
     odd = hvd.add_process_set(list(range(1, SIZE, 2))) if SIZE > 1 else None
@@ -295,6 +354,36 @@ def case_mismatch_names_ranks_and_all_goes_on():
     with cases.raises(tf.errors.OpError, "odd.three", "rank"):
         function(tf.zeros(shape))
     assert function(tf.ones([4])).numpy().tolist() == [SIZE] * 4
+
+
+def case_mismatch_among_many():
+    """What else was in flight ends, too, on all ranks alike; the next steps are whole."""
+    if not compiled():
+        return
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        odd = tf.compat.v1.placeholder(tf.float32, [None])
+        x = tf.compat.v1.placeholder(tf.float32, [])
+        parts = [hvd.allreduce(x + float(i), op=hvd.Sum, name=f"even.{i}") for i in range(20)]
+        total = hvd.allreduce(odd, op=hvd.Sum, name="odd.four")
+        for step in range(5):
+            with cases.raises(tf.errors.InvalidArgumentError, "odd.four", "rank"):
+                session.run([parts, total], {odd: np.zeros(RANK + 1), x: 100.0 * step})
+            got, all_ = session.run([parts, total], {odd: np.ones(2), x: float(step)})
+            assert got == [(step + i) * SIZE for i in range(20)] and all_.tolist() == [SIZE] * 2
+
+
+def case_ctrl_c():
+    """KeyboardInterrupt although another rank never comes; the job goes on."""
+    wait = tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum, name="interrupted"))
+    wait(tf.ones([2]))
+    if RANK == 0:
+        timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with cases.raises(KeyboardInterrupt):
+            wait(tf.ones([2]))
+            timer.join()
+    hvd.barrier()
+    assert wait(tf.ones([2])).numpy().tolist() == [SIZE] * 2
 
 
 def case_xla():

@@ -118,6 +118,25 @@ def case_session_several_passes():
     assert seen == [0.0, -2 * MEAN, -2 * MEAN, -4 * MEAN], seen
 
 
+def case_session_adasum():
+    """Every rank's own step, clipped and scaled by its own optimizer, is what is combined."""
+    for passes in (1, 2):
+        with tf.Graph().as_default():
+            w = v1.get_variable("w", initializer=tf.zeros([SIZE]), use_resource=passes == 1)
+            optimizer = hvd.DistributedOptimizer(
+                v1.train.AdagradOptimizer(1.0, initial_accumulator_value=1e-12),
+                op=hvd.Adasum,
+                backward_passes_per_step=passes,
+            )
+            train = optimizer.minimize(w[RANK] * float(RANK + 1))
+            with v1.Session() as session:
+                session.run(v1.global_variables_initializer())
+                for _ in range(passes):
+                    session.run(train)
+                # Steps at right angles add up; gradients would have been scaled together.
+                np.testing.assert_allclose(session.run(w), [-1.0] * SIZE, rtol=1e-4)
+
+
 def case_estimator():
     estimator = getattr(tf, "estimator", None)
     if not hasattr(estimator, "Estimator"):
