@@ -59,7 +59,8 @@ class _Keras3(Distributed):
         given = trainable_variables is not None
         if self._farandole_combines_steps():
             apply = functools.partial(self._farandole_apply, grads, variables, given)
-            return combine_steps(self._farandole_reducer, variables, apply)
+            combine_steps(self._farandole_reducer, variables, apply)
+            return self._iterations
         if self._farandole_accumulates():
             kept = [each for grad, each in zip(grads, variables) if grad is not None]
             object.__setattr__(self, "_farandole_variables", kept)
@@ -92,7 +93,9 @@ class _Keras2(Distributed):
             reducer = self._farandole_reducer
             if self._farandole_combines_steps():
                 step = lambda: apply(zip(values, variables), *args, **kwargs)  # noqa: E731
-                return combine_steps(reducer, variables, step)
+                done = combine_steps(reducer, variables, step)
+                in_function = tf.compat.v1.executing_eagerly_outside_functions()
+                return self.iterations if in_function else done
             return apply(zip(reducer.reduce(values, variables), variables), *args, **kwargs)
 
         if aggregation is None:

@@ -28,6 +28,4 @@ def combine_steps(
         steps = [value_of(each) - start for each, start in zip(shared, starts)]
     combined = reducer.reduce(steps, shared)
     updates = [each.assign(start + step) for each, start, step in zip(shared, starts, combined)]
-    if not in_graph or tf.inside_function():
-        return done
-    return tf.group(*updates)
+    return tf.group(*updates) if in_graph else done

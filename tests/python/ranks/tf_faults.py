@@ -13,6 +13,8 @@ import tensorflow as tf
 import farandole.tensorflow.keras as hvd
 
 how = sys.argv[1]
+# The launcher ends the others at once; here they are to tell what they have heard.
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 hvd.init()
 
 

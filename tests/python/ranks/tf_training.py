@@ -122,7 +122,7 @@ def case_session_adasum():
     """Every rank's own step, clipped and scaled by its own optimizer, is what is combined."""
     for passes in (1, 2):
         with tf.Graph().as_default():
-            w = v1.get_variable("w", initializer=tf.zeros([SIZE]), use_resource=passes == 1)
+            w = v1.get_variable("w", initializer=tf.zeros([SIZE]), use_resource=passes > 1)
             optimizer = hvd.DistributedOptimizer(
                 v1.train.AdagradOptimizer(1.0, initial_accumulator_value=1e-12),
                 op=hvd.Adasum,
