@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple
+import contextlib
+import threading
+from typing import Any, Dict, Iterator, NamedTuple
+
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def nobody_waits() -> Iterator[None]:
+    """What is made within is not urgent: gradients are many, and travel while others are made."""
+    before = getattr(_here, "urgent", True)
+    _here.urgent = False
+    try:
+        yield
+    finally:
+        _here.urgent = before
 
 
 class Reduction(NamedTuple):
@@ -21,4 +36,5 @@ class Reduction(NamedTuple):
             "reduce_op": int(self.op),
             "prescale": repr(float(self.prescale)),
             "postscale": repr(float(self.postscale)),
+            "urgent": getattr(_here, "urgent", True),
         }

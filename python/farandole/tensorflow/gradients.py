@@ -9,6 +9,7 @@ import tensorflow as tf
 from ..errors import InvalidArgument
 from ..process_sets import ProcessSet, global_process_set
 from ._backend import backend, refuse_xla
+from ._reduction import nobody_waits
 from .collectives import allreduce, grouped_allreduce
 from .compression import Compression
 from .mpi_ops import Adasum, Average, Sum
@@ -99,6 +100,12 @@ class GradientReducer:
     def reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]] = None) -> List[Any]:
         """The gradients of all ranks, in the same order; None stays None."""
         refuse_xla(self.prefix)
+        if tf.executing_eagerly():
+            return self._reduce(grads, variables)
+        with nobody_waits():
+            return self._reduce(grads, variables)
+
+    def _reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]]) -> List[Any]:
         size = self.process_set.size()
         variables = [None] * len(grads) if variables is None else list(variables)
         results: List[Any] = list(grads)

@@ -13,6 +13,8 @@ namespace farandole_ops {
 struct Library {
   decltype(&farandole_abi_version) abi_version = nullptr;
   decltype(&farandole_submit) submit = nullptr;
+  decltype(&farandole_test) test = nullptr;
+  decltype(&farandole_wait) wait = nullptr;
   decltype(&farandole_cancel) cancel = nullptr;
   decltype(&farandole_release) release = nullptr;
   decltype(&farandole_get_result) get_result = nullptr;
@@ -35,6 +37,8 @@ struct Library {
     };
     find(abi_version, "farandole_abi_version");
     find(submit, "farandole_submit");
+    find(test, "farandole_test");
+    find(wait, "farandole_wait");
     find(cancel, "farandole_cancel");
     find(release, "farandole_release");
     find(get_result, "farandole_get_result");

@@ -35,6 +35,11 @@ class Pending {
     if (withdraw) cancel(handles);
   }
 
+  size_t count() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return entries_.size();
+  }
+
   void remove(uint64_t id) {
     const std::lock_guard<std::mutex> lock(mutex_);
     entries_.erase(id);

@@ -64,6 +64,7 @@ REGISTER_OP("FarandoleAllreduce")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
+    .Attr("urgent: bool = true")
     .SetIsStateful()
     .SetShapeFn(sameShapes);
 
@@ -76,6 +77,7 @@ REGISTER_OP("FarandoleGroupedAllreduce")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
+    .Attr("urgent: bool = true")
     .SetIsStateful()
     .SetShapeFn(sameShapes);
 
@@ -88,6 +90,7 @@ REGISTER_OP("FarandoleReducescatter")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
+    .Attr("urgent: bool = true")
     .SetIsStateful()
     .SetShapeFn(otherRows);
 
@@ -100,6 +103,7 @@ REGISTER_OP("FarandoleGroupedReducescatter")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
+    .Attr("urgent: bool = true")
     .SetIsStateful()
     .SetShapeFn(otherRowsOfAll);
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,9 +59,9 @@ inline void* dataOf(const Tensor& tensor) {
   return bytes.empty() ? nothing() : const_cast<char*>(bytes.data());
 }
 
-// Owns itself from submit() on: the last completion calls `finish_` and `done_`, and deletes it.
-// Completions arrive on Farandole's thread, one after the other or at once, even before submit()
-// has returned.
+// Owns itself from submit() on. Whoever finds all operations done first ends the step: submit(),
+// which may wait for a moment, or the last completion, which arrives on Farandole's thread. The other
+// one only gives its share of the object back.
 //
 // TensorFlow cancels the rest of a step in which an operation failed. That is not followed here on
 // purpose: a failure of Farandole's is told to every rank, and every rank goes on to run whatever
@@ -74,7 +75,12 @@ class Step {
   using Finish = std::function<void(OpKernelContext*, size_t index, const farandole_result&)>;
 
   Step(OpKernelContext* context, Done done, size_t count, Finish finish = {})
-      : context_(context), done_(std::move(done)), finish_(std::move(finish)), left_(count) {
+      : context_(context),
+        done_(std::move(done)),
+        finish_(std::move(finish)),
+        handles_(count),
+        left_(count),
+        shares_(count + 1) {
     requests.assign(count, FARANDOLE_REQUEST_INIT);
     shapes.resize(count);
     names.resize(count);
@@ -86,10 +92,11 @@ class Step {
     }
   }
 
-  // Kept until submit() has copied them.
   std::vector<farandole_request> requests;
   std::vector<std::vector<int64_t>> shapes;
   std::vector<std::string> names;
+  // Whether the program waits for it; gradients of a step are many, and nobody does.
+  bool urgent = true;
 
   void setShape(size_t index, const Tensor& tensor) {
     for (auto each : tensor.shape().dim_sizes()) shapes[index].push_back(each);
@@ -110,16 +117,23 @@ class Step {
   }
 
   void submit() {
+    const bool waits = worthWaiting();
+    for (auto& request : requests) {
+      if (waits) request.flags |= FARANDOLE_FLAG_WILL_WAIT;
+    }
     id_ = pending().add();
-    // Local copies: the last completion may delete this object before the call returns.
-    const uint64_t id = id_;
-    const std::vector<farandole_request> submitted = std::move(requests);
-    const auto names_kept = std::move(names);
-    const auto shapes_kept = std::move(shapes);
-    std::vector<farandole_handle> handles(submitted.size());
-    const int code = library().submit(submitted.data(), submitted.size(), handles.data());
-    if (code != FARANDOLE_OK) return fail(lastStatus(code));
-    pending().started(id, std::move(handles));
+    std::vector<farandole_handle> handles(requests.size());
+    const int code = library().submit(requests.data(), requests.size(), handles.data());
+    if (code != FARANDOLE_OK) {
+      note(lastStatus(code));
+      shares_.store(1);
+      end();
+      return giveBack();
+    }
+    pending().started(id_, handles);
+    // If not, Farandole's own threads take over.
+    if (waits && doneSoon(handles)) endOnce(handles);
+    giveBack();
   }
 
  private:
@@ -131,10 +145,29 @@ class Step {
 
   ~Step() = default;
 
-  // Nothing was started.
-  void fail(const absl::Status& status) {
-    first_ = status;
-    end();
+  // For what the program waits for, if it is small and nothing else is in flight: being woken takes
+  // longer than the operation. With more ranks than processors whoever is waited for needs this
+  // one.
+  bool worthWaiting() const {
+    static const bool room =
+        library().local_size() <= static_cast<int>(std::thread::hardware_concurrency());
+    if (!urgent || !room || pending().count() > 0) return false;
+    int64_t elements = 0;
+    for (const auto& shape : shapes) {
+      int64_t product = 1;
+      for (const int64_t each : shape) product *= each;
+      elements += product;
+    }
+    return elements <= kSmall;
+  }
+
+  static bool doneSoon(const std::vector<farandole_handle>& handles) {
+    for (const auto handle : handles) {
+      int32_t done = 0;
+      library().wait(handle, kMoment);
+      if (library().test(handle, &done) != FARANDOLE_OK || done == 0) return false;
+    }
+    return true;
   }
 
   static void* allocate(void* user, size_t bytes, const int64_t* shape, int32_t ndim) {
@@ -152,20 +185,33 @@ class Step {
     return dataOf(*output);
   }
 
-  static void onComplete(void* user, farandole_handle handle, farandole_code code) {
+  static void onComplete(void* user, farandole_handle handle, farandole_code) {
     auto* place = static_cast<Place*>(user);
     Step* const step = place->step;
+    step->handles_[place->index] = handle;
+    if (step->left_.fetch_sub(1) == 1) step->endOnce(step->handles_);
+    step->giveBack();
+  }
+
+  // All operations are done.
+  void endOnce(const std::vector<farandole_handle>& handles) {
+    if (ended_.exchange(true)) return;
+    for (size_t i = 0; i < handles.size(); ++i) take(i, handles[i]);
+    end();
+  }
+
+  void take(size_t index, farandole_handle handle) {
     farandole_result result = {};
     result.struct_size = sizeof(result);
     result.error.struct_size = sizeof(result.error);
     const int known = library().get_result(handle, &result);
-    if (code != FARANDOLE_OK) {
-      step->note(known == FARANDOLE_OK ? toStatus(result.error, code) : lastStatus(code));
-    } else if (step->finish_) {
-      step->finish_(step->context_, place->index, result);
+    if (known != FARANDOLE_OK) {
+      note(lastStatus(known));
+    } else if (result.code != FARANDOLE_OK) {
+      note(toStatus(result.error, result.code));
+    } else if (finish_) {
+      finish_(context_, index, result);
     }
-    library().release(handle);
-    if (step->left_.fetch_sub(1) == 1) step->end();
   }
 
   void note(const absl::Status& status) {
@@ -173,22 +219,36 @@ class Step {
     if (first_.ok()) first_ = status;
   }
 
+  // The context is TensorFlow's again after it.
   void end() {
     pending().remove(id_);
     if (!first_.ok()) context_->CtxFailure(first_);
-    Done done = std::move(done_);
-    delete this;
+    const Done done = std::move(done_);
     done();
   }
+
+  void giveBack() {
+    if (shares_.fetch_sub(1) != 1) return;
+    for (const auto handle : handles_) {
+      if (handle != 0) library().release(handle);
+    }
+    delete this;
+  }
+
+  static constexpr int64_t kSmall = 65536;  // elements
+  static constexpr int64_t kMoment = 1;     // milliseconds
 
   OpKernelContext* const context_;
   Done done_;
   Finish finish_;
   uint64_t id_ = 0;
   std::vector<Place> places_;
-  std::atomic<size_t> left_;
+  std::vector<farandole_handle> handles_;  // each written by its completion
+  std::atomic<size_t> left_;               // completions to come
+  std::atomic<size_t> shares_;             // one for each completion, one for submit()
+  std::atomic<bool> ended_{false};
   std::mutex mutex_;
-  absl::Status first_;  // guarded by mutex_ until left_ is 0
+  absl::Status first_;  // guarded by mutex_ until all operations are done
 };
 
 }  // namespace farandole_ops
