@@ -60,8 +60,8 @@ inline void* dataOf(const Tensor& tensor) {
 }
 
 // Owns itself from submit() on. Whoever finds all operations done first ends the step: submit(),
-// which may wait for a moment, or the last completion, which arrives on Farandole's thread. The other
-// one only gives its share of the object back.
+// which may wait for a moment, or the last completion, which arrives on Farandole's thread. The
+// other one only gives its share of the object back.
 //
 // TensorFlow cancels the rest of a step in which an operation failed. That is not followed here on
 // purpose: a failure of Farandole's is told to every rank, and every rank goes on to run whatever
