@@ -39,6 +39,8 @@ deps-test:
 deps-python:
 	@tools/deps python
 	@tools/venv torch-2.15
+	@tools/venv tf-2.21
+	@tools/venv tf-2.15
 
 build: deps
 	@cmake --preset release $(if $(VERBOSE),,--log-level=WARNING)

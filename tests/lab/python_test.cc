@@ -31,6 +31,25 @@ TEST(LabPython, TorchDistributed) {
   EXPECT_EQ(countOf(outcome.out, " cases passed"), 2) << outcome.out;
 }
 
+// The operations are compiled where they are used, for a folder that both hosts see only once.
+TEST(LabPython, TensorFlow) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  const std::string command = FARANDOLE_COMMAND;
+  const std::string build = command.substr(0, command.rfind("/bin/"));
+  Command::Options how;
+  how.patience = seconds(110);
+  how.env = {"FARANDOLE_CACHE=" + build + "/cache", "FARANDOLE_TENSORFLOW_OPS=compiled"};
+  const std::string source = FARANDOLE_SOURCE_DIR;
+  const Outcome outcome = lab.run(
+      "h0",
+      jobWords({"-q", "-H", "h0:1,h1:1"},
+               {build + "/venvs/tf-2.21/bin/python", source + "/tests/python/ranks/tf_small.py"}),
+      how);
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(countOf(outcome.out, "compiled works"), 2) << outcome.out << outcome.err;
+}
+
 TEST(LabPython, PackagesComeWithTheTree) {
   LAB_OR_SKIP();
   const std::string command = FARANDOLE_COMMAND;

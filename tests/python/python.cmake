@@ -1,5 +1,5 @@
 # The Python packages: every test_*.py is one test per interpreter, python.NAME.FILE. `make test` installs what they
-# need (tools/deps python, tools/venv torch-2.15). Not part of the sanitizers' builds, nor of cross builds.
+# need (tools/deps python, tools/venv torch-2.15, tf-2.21 and tf-2.15). Not part of the sanitizers' builds, nor of cross builds.
 if(FARANDOLE_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT TARGET farandole_command)
   return()
 endif()
@@ -7,8 +7,14 @@ set(here ${CMAKE_CURRENT_LIST_DIR})
 set(FARANDOLE_VENVS ${CMAKE_BINARY_DIR}/venvs CACHE PATH "Where the virtual environments of tools/venv are")
 set(python_debian /usr/bin/python3)
 set(python_torch215 ${FARANDOLE_VENVS}/torch-2.15/bin/python)
+set(python_tf221 ${FARANDOLE_VENVS}/tf-2.21/bin/python)
+set(python_tf215 ${FARANDOLE_VENVS}/tf-2.15/bin/python)
+# The same with Keras 2 (tf_keras).
+set(python_tf221keras2 ${python_tf221})
+set(environment_tf221keras2 TF_USE_LEGACY_KERAS=1)
 
-# What does not depend on PyTorch's version is run with one interpreter.
+# What does not depend on the version of PyTorch is run with one interpreter. TensorFlow takes long to start: everything
+# with Keras 3, and with the others what depends on them.
 set(once test_core test_mpi4py test_numpy test_run_function test_wheel)
 
 # Debian's torchrun 1.13 does not start with its Python.
@@ -17,7 +23,15 @@ set(newer test_torchrun)
 file(GLOB files CONFIGURE_DEPENDS ${here}/test_*.py)
 foreach(file ${files})
   get_filename_component(name ${file} NAME_WE)
-  foreach(interpreter debian torch215)
+  set(interpreters debian torch215)
+  if(name STREQUAL test_tf_suite)
+    set(interpreters tf221 tf215)
+  elseif(name STREQUAL test_tf_keras2)
+    set(interpreters tf221keras2)
+  elseif(name MATCHES "^test_tf_")
+    set(interpreters tf221)
+  endif()
+  foreach(interpreter ${interpreters})
     if(interpreter STREQUAL torch215 AND name IN_LIST once)
       continue()
     endif()
@@ -28,6 +42,6 @@ foreach(file ${files})
     add_test(NAME ${test} COMMAND ${here}/run_pytest ${python_${interpreter}} ${file})
     # Two ranks with a thread each.
     set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS 2
-      ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1")
+      ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};FARANDOLE_CACHE=${CMAKE_BINARY_DIR}/cache;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1;${environment_${interpreter}}")
   endforeach()
 endforeach()

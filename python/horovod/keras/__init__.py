@@ -1,5 +1,16 @@
-"""Not here: importing it says why."""
+"""horovod.keras: farandole.keras under its name."""
 
-raise ImportError(
-    "horovod.keras: Farandole does not support TensorFlow and Keras yet"
-)
+from __future__ import annotations
+
+import sys
+
+from farandole.keras import *  # noqa: F401,F403
+from farandole.keras import callbacks, elastic  # noqa: F401
+
+from horovod import __version__  # noqa: F401
+
+for _name, _module in {
+    "callbacks": callbacks,
+    "elastic": elastic,
+}.items():
+    sys.modules[f"{__name__}.{_name}"] = _module

@@ -1,5 +1,35 @@
-"""Not here: importing it says why."""
+"""horovod.tensorflow: farandole.tensorflow and its modules under the names scripts import."""
 
-raise ImportError(
-    "horovod.tensorflow: Farandole does not support TensorFlow yet"
+from __future__ import annotations
+
+import sys
+
+import farandole.tensorflow as _farandole
+from farandole.tensorflow import *  # noqa: F401,F403
+from farandole.tensorflow import (  # noqa: F401
+    HorovodInternalError,
+    _executing_eagerly,
+    compression,
+    elastic,
+    functions,
+    mpi_ops,
 )
+
+from horovod import __version__  # noqa: F401
+
+for _name, _module in {
+    "compression": compression,
+    "elastic": elastic,
+    "functions": functions,
+    "mpi_ops": mpi_ops,
+}.items():
+    sys.modules[f"{__name__}.{_name}"] = _module
+
+
+def __getattr__(name):
+    """What needs Keras is loaded when it is asked for."""
+    if name == "keras":
+        import importlib
+
+        return importlib.import_module(".keras", __name__)
+    return getattr(_farandole, name)

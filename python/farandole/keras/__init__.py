@@ -1,0 +1,25 @@
+"""Farandole for the package keras, on TensorFlow. The functions of horovod.keras."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Sequence
+
+import keras as _keras_package
+
+from .._keras import models as _models
+from .._keras.api import *  # noqa: F401,F403
+from .._keras.api import Compression, __version__
+from . import callbacks, elastic
+
+
+def load_model(
+    filepath: Any,
+    custom_optimizers: Optional[Sequence[Any]] = None,
+    custom_objects: Optional[Dict[str, Any]] = None,
+    compression: Any = Compression.none,
+    legacy_opts: bool = False,
+) -> Any:
+    """A saved model with its optimizer, which is distributed from then on."""
+    return _models.load_model(
+        _keras_package, filepath, custom_optimizers, custom_objects, compression=compression
+    )

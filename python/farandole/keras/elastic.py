@@ -1,0 +1,16 @@
+"""Elastic names for Keras, for a fixed number of ranks."""
+
+from __future__ import annotations
+
+import keras as _keras_package
+
+from .._keras.elastic import TensorFlowKerasState
+from .._keras.elastic import TensorFlowKerasState as KerasState
+from .._keras.elastic import callbacks as _callbacks
+from ..tensorflow.elastic import run
+
+_made = _callbacks(_keras_package)
+
+CommitStateCallback = _made.CommitStateCallback
+UpdateBatchStateCallback = _made.UpdateBatchStateCallback
+UpdateEpochStateCallback = _made.UpdateEpochStateCallback

@@ -1,0 +1,143 @@
+"""Gradients of one step, reduced: what tapes and optimizers have in common."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence
+
+import tensorflow as tf
+
+from ..errors import InvalidArgument
+from ..process_sets import ProcessSet, global_process_set
+from ._backend import backend, refuse_xla
+from ._reduction import nobody_waits
+from .collectives import allreduce, grouped_allreduce
+from .compression import Compression
+from .mpi_ops import Adasum, Average, Sum
+
+
+def key(variable: Any) -> Any:
+    """What tells variables apart: Keras 3 wraps those of TensorFlow."""
+    inner = getattr(variable, "_value", variable)
+    return inner.ref() if hasattr(inner, "ref") else id(inner)
+
+
+class GradientReducer:
+    """Reduces lists of gradients. `prefix` begins the names of the operations."""
+
+    def __init__(
+        self,
+        prefix: str,
+        device_dense: str = "",
+        device_sparse: str = "",
+        compression: Any = Compression.none,
+        sparse_as_dense: bool = False,
+        op: int = Average,
+        gradient_predivide_factor: float = 1.0,
+        num_groups: int = 0,
+        groups: Any = None,
+        process_set: ProcessSet = global_process_set,
+        scale_local_gradients: bool = True,
+    ) -> None:
+        if op not in (Average, Sum, Adasum):
+            raise InvalidArgument("gradients are reduced with op=Average, Sum or Adasum")
+        if gradient_predivide_factor != 1.0 and op != Average:
+            raise ValueError("gradient_predivide_factor is possible with op=Average only")
+        if num_groups and groups is None:
+            groups = num_groups
+        if groups is not None and not isinstance(groups, (list, tuple)):
+            if not isinstance(groups, int) or groups < 0:
+                raise ValueError("groups is a number, or a list of lists of variables")
+        self.prefix = prefix
+        self.device_dense = device_dense
+        self.device_sparse = device_sparse
+        self.compression = compression
+        self.sparse_as_dense = sparse_as_dense
+        self.op = op
+        self.predivide = float(gradient_predivide_factor)
+        self.groups = groups
+        self.process_set = process_set
+        self.scale_local_gradients = scale_local_gradients
+        self._local: Dict[Any, Any] = {}
+
+    def register_local(self, variable: Any) -> None:
+        """The gradient of this variable stays on its rank."""
+        self._local[key(variable)] = variable
+
+    def is_local(self, variable: Any) -> bool:
+        return variable is not None and key(variable) in self._local
+
+    def _how(self) -> Dict[str, Any]:
+        how: Dict[str, Any] = {
+            "device_dense": self.device_dense,
+            "device_sparse": self.device_sparse,
+            "compression": self.compression,
+            "op": self.op,
+            "process_set": self.process_set,
+        }
+        if self.predivide != 1.0:
+            how["op"] = Sum
+            how["prescale_factor"] = 1.0 / self.predivide
+            how["postscale_factor"] = self.predivide / self.process_set.size()
+        return how
+
+    def _grouped(self, dense: List[int], variables: Sequence[Any]) -> List[List[int]]:
+        """The dense gradients by what is reduced together."""
+        if tf.executing_eagerly() or not backend().compiled:
+            return [dense]  # one call that waits, instead of many
+        if not self.groups:
+            return [[i] for i in dense]
+        if isinstance(self.groups, int):
+            count = min(self.groups, len(dense))
+            return [dense[len(dense) * n // count : len(dense) * (n + 1) // count]
+                    for n in range(count)]
+        place = {key(variable): n for n, group in enumerate(self.groups) for variable in group}
+        together: Dict[Any, List[int]] = {}
+        for i in dense:
+            group = place.get(key(variables[i])) if variables[i] is not None else None
+            together.setdefault(("alone", i) if group is None else group, []).append(i)
+        return list(together.values())
+
+    def reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]] = None) -> List[Any]:
+        """The gradients of all ranks, in the same order; None stays None."""
+        refuse_xla(self.prefix)
+        if tf.executing_eagerly():
+            return self._reduce(grads, variables)
+        with nobody_waits():
+            return self._reduce(grads, variables)
+
+    def _reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]]) -> List[Any]:
+        size = self.process_set.size()
+        variables = [None] * len(grads) if variables is None else list(variables)
+        results: List[Any] = list(grads)
+        dense: List[int] = []
+        how = self._how()
+        for i, grad in enumerate(grads):
+            if grad is None:
+                continue
+            if self.is_local(variables[i]):
+                if self.scale_local_gradients and size > 1:
+                    results[i] = _scaled(grad, 1.0 / size)
+                continue
+            if isinstance(grad, tf.IndexedSlices):
+                if not self.sparse_as_dense and self.op != Adasum:
+                    results[i] = allreduce(grad, name=f"{self.prefix}_{i}", **how)
+                    continue
+                grad = tf.convert_to_tensor(grad)
+            results[i] = grad
+            dense.append(i)
+        for group in self._grouped(dense, variables) if dense else []:
+            name = f"{self.prefix}_{group[0]}"
+            if len(group) == 1:
+                results[group[0]] = allreduce(results[group[0]], name=name, **how)
+                continue
+            reduced = grouped_allreduce([results[i] for i in group], name=name, **how)
+            for i, value in zip(group, reduced):
+                results[i] = value
+        return results
+
+
+def _scaled(grad: Any, factor: float) -> Any:
+    if isinstance(grad, tf.IndexedSlices):
+        values = grad.values * tf.cast(factor, grad.values.dtype)
+        return tf.IndexedSlices(values, grad.indices, grad.dense_shape)
+    return grad * tf.cast(factor, grad.dtype)

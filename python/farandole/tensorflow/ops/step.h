@@ -1,0 +1,254 @@
+// One execution of a kernel: the operations it started, and the call that tells TensorFlow of their
+// end.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "library.h"
+#include "pending.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace farandole_ops {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+// Lost ranks are kInternal on purpose: sessions of tf.compat.v1 that recover by themselves take
+// kUnavailable and kAborted for something that another try would mend.
+inline absl::StatusCode statusCode(int code) {
+  switch (code) {
+    case FARANDOLE_INVALID_ARGUMENT:
+    case FARANDOLE_MISMATCH: return absl::StatusCode::kInvalidArgument;
+    case FARANDOLE_DUPLICATE_NAME: return absl::StatusCode::kAlreadyExists;
+    case FARANDOLE_CANCELLED: return absl::StatusCode::kCancelled;
+    case FARANDOLE_OUT_OF_MEMORY: return absl::StatusCode::kResourceExhausted;
+    case FARANDOLE_SHUTDOWN:
+    case FARANDOLE_FORKED:
+    case FARANDOLE_NOT_INITIALISED: return absl::StatusCode::kFailedPrecondition;
+    default: return absl::StatusCode::kInternal;
+  }
+}
+
+inline absl::Status toStatus(const farandole_error& error, int code) {
+  std::string text = "farandole: ";
+  text += error.message != nullptr ? error.message : "";
+  return absl::Status(statusCode(code), text);
+}
+
+inline absl::Status lastStatus(int code) {
+  farandole_error error = {sizeof(farandole_error), 0, -1, 0, nullptr, nullptr, nullptr};
+  library().last_error(&error);
+  return toStatus(error, code);
+}
+
+// Where data goes that has no elements: never read or written, but not null.
+inline void* nothing() {
+  static char place[64];
+  return place;
+}
+
+inline void* dataOf(const Tensor& tensor) {
+  const auto bytes = tensor.tensor_data();
+  return bytes.empty() ? nothing() : const_cast<char*>(bytes.data());
+}
+
+// Owns itself from submit() on. Whoever finds all operations done first ends the step: submit(),
+// which may wait for a moment, or the last completion, which arrives on Farandole's thread. The
+// other one only gives its share of the object back.
+//
+// TensorFlow cancels the rest of a step in which an operation failed. That is not followed here on
+// purpose: a failure of Farandole's is told to every rank, and every rank goes on to run whatever
+// does not depend on it, so that all ranks end the step alike and the next one finds nothing left
+// over. Withdrawing what happens to be in flight on this rank would leave the others with
+// operations that never end.
+class Step {
+ public:
+  using Done = tensorflow::AsyncOpKernel::DoneCallback;
+  // Takes what the operation at `index` left (splits and the like) into outputs.
+  using Finish = std::function<void(OpKernelContext*, size_t index, const farandole_result&)>;
+
+  Step(OpKernelContext* context, Done done, size_t count, Finish finish = {})
+      : context_(context),
+        done_(std::move(done)),
+        finish_(std::move(finish)),
+        handles_(count),
+        left_(count),
+        shares_(count + 1) {
+    requests.assign(count, FARANDOLE_REQUEST_INIT);
+    shapes.resize(count);
+    names.resize(count);
+    places_.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      places_[i] = {this, i};
+      requests[i].on_complete = &Step::onComplete;
+      requests[i].on_complete_user = &places_[i];
+    }
+  }
+
+  std::vector<farandole_request> requests;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::string> names;
+  // Whether the program waits for it; gradients of a step are many, and nobody does.
+  bool urgent = true;
+
+  void setShape(size_t index, const Tensor& tensor) {
+    for (auto each : tensor.shape().dim_sizes()) shapes[index].push_back(each);
+    requests[index].shape = shapes[index].data();
+    requests[index].ndim = static_cast<int32_t>(shapes[index].size());
+  }
+
+  void setName(size_t index, std::string name) {
+    if (name.empty()) return;
+    names[index] = std::move(name);
+    requests[index].name = names[index].c_str();
+  }
+
+  // The output at `index` is allocated when its size is known.
+  void allocateLater(size_t index) {
+    requests[index].allocate = &Step::allocate;
+    requests[index].allocate_user = &places_[index];
+  }
+
+  void submit() {
+    const bool waits = worthWaiting();
+    for (auto& request : requests) {
+      if (waits) request.flags |= FARANDOLE_FLAG_WILL_WAIT;
+    }
+    id_ = pending().add();
+    std::vector<farandole_handle> handles(requests.size());
+    const int code = library().submit(requests.data(), requests.size(), handles.data());
+    if (code != FARANDOLE_OK) {
+      note(lastStatus(code));
+      shares_.store(1);
+      end();
+      return giveBack();
+    }
+    pending().started(id_, handles);
+    // If not, Farandole's own threads take over.
+    if (waits && doneSoon(handles)) endOnce(handles);
+    giveBack();
+  }
+
+ private:
+  // What a callback for one of the operations gets.
+  struct Place {
+    Step* step;
+    size_t index;
+  };
+
+  ~Step() = default;
+
+  // For what the program waits for, if it is small and nothing else is in flight: being woken takes
+  // longer than the operation. With more ranks than processors whoever is waited for needs this
+  // one.
+  bool worthWaiting() const {
+    static const bool room =
+        library().local_size() <= static_cast<int>(std::thread::hardware_concurrency());
+    if (!urgent || !room || pending().count() > 0) return false;
+    int64_t elements = 0;
+    for (const auto& shape : shapes) {
+      int64_t product = 1;
+      for (const int64_t each : shape) product *= each;
+      elements += product;
+    }
+    return elements <= kSmall;
+  }
+
+  static bool doneSoon(const std::vector<farandole_handle>& handles) {
+    for (const auto handle : handles) {
+      int32_t done = 0;
+      library().wait(handle, kMoment);
+      if (library().test(handle, &done) != FARANDOLE_OK || done == 0) return false;
+    }
+    return true;
+  }
+
+  static void* allocate(void* user, size_t bytes, const int64_t* shape, int32_t ndim) {
+    auto* place = static_cast<Place*>(user);
+    TensorShape sizes;
+    for (int32_t i = 0; i < ndim; ++i) sizes.AddDim(shape[i]);
+    Tensor* output = nullptr;
+    const auto status =
+        place->step->context_->allocate_output(static_cast<int>(place->index), sizes, &output);
+    if (!status.ok()) {
+      place->step->note(status);
+      return nullptr;
+    }
+    if (output->tensor_data().size() < bytes) return nullptr;
+    return dataOf(*output);
+  }
+
+  static void onComplete(void* user, farandole_handle handle, farandole_code) {
+    auto* place = static_cast<Place*>(user);
+    Step* const step = place->step;
+    step->handles_[place->index] = handle;
+    if (step->left_.fetch_sub(1) == 1) step->endOnce(step->handles_);
+    step->giveBack();
+  }
+
+  // All operations are done.
+  void endOnce(const std::vector<farandole_handle>& handles) {
+    if (ended_.exchange(true)) return;
+    for (size_t i = 0; i < handles.size(); ++i) take(i, handles[i]);
+    end();
+  }
+
+  void take(size_t index, farandole_handle handle) {
+    farandole_result result = {};
+    result.struct_size = sizeof(result);
+    result.error.struct_size = sizeof(result.error);
+    const int known = library().get_result(handle, &result);
+    if (known != FARANDOLE_OK) {
+      note(lastStatus(known));
+    } else if (result.code != FARANDOLE_OK) {
+      note(toStatus(result.error, result.code));
+    } else if (finish_) {
+      finish_(context_, index, result);
+    }
+  }
+
+  void note(const absl::Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (first_.ok()) first_ = status;
+  }
+
+  // The context is TensorFlow's again after it.
+  void end() {
+    pending().remove(id_);
+    if (!first_.ok()) context_->CtxFailure(first_);
+    const Done done = std::move(done_);
+    done();
+  }
+
+  void giveBack() {
+    if (shares_.fetch_sub(1) != 1) return;
+    for (const auto handle : handles_) {
+      if (handle != 0) library().release(handle);
+    }
+    delete this;
+  }
+
+  static constexpr int64_t kSmall = 65536;  // elements
+  static constexpr int64_t kMoment = 1;     // milliseconds
+
+  OpKernelContext* const context_;
+  Done done_;
+  Finish finish_;
+  uint64_t id_ = 0;
+  std::vector<Place> places_;
+  std::vector<farandole_handle> handles_;  // each written by its completion
+  std::atomic<size_t> left_;               // completions to come
+  std::atomic<size_t> shares_;             // one for each completion, one for submit()
+  std::atomic<bool> ended_{false};
+  std::mutex mutex_;
+  absl::Status first_;  // guarded by mutex_ until all operations are done
+};
+
+}  // namespace farandole_ops
