@@ -318,7 +318,10 @@ void ProcessSet::handle(Refuse& entry) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = names_.find(entry.name); found != names_.end()) found->second.plan = -1;
-    refused = takeInFlight(entry.name);
+    const auto& spared = entry.spared;
+    if (std::find(spared.begin(), spared.end(), parts_.me) == spared.end()) {
+      refused = takeInFlight(entry.name);
+    }
   }
   if (refused) complete(refused, fault(Code::kMismatch, entry.text, entry.culprit));
 }

@@ -42,6 +42,7 @@ void put(Writer& writer, const Refuse& m) {
   writer.text(m.name);
   writer.text(m.text);
   writer.number(m.culprit);
+  writer.numbers(m.spared);
 }
 void put(Writer& writer, const Joined& m) { writer.number(m.last); }
 void put(Writer& writer, const Resend& m) {
@@ -101,6 +102,7 @@ bool get(Reader& reader, Refuse& m) {
   m.name = reader.text(kMaxNameBytes);
   m.text = reader.text(kMaxTextBytes);
   m.culprit = reader.number<std::int32_t>();
+  m.spared = reader.numbers(kMaxSplits);
   return true;
 }
 bool get(Reader& reader, Joined& m) {

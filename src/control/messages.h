@@ -60,6 +60,8 @@ struct Refuse {
   std::string name;
   std::string text;
   std::int32_t culprit = -1;  // member index
+  // Members whose submission was withdrawn before: what they have submitted since is another one.
+  std::vector<std::int64_t> spared{};
 };
 struct Joined {
   std::int32_t last = -1;  // member index

@@ -136,13 +136,14 @@ void Sequencer::makeReady(Plan& plan) {
 }
 
 std::optional<Refuse> Sequencer::disagreement(const Plan& plan) const {
+  std::vector<std::int64_t> withdrawn;
   for (int i = 0; i < members(); ++i) {
-    if (plan.arrivals[static_cast<std::size_t>(i)] == Arrival::kWithdrawn) {
-      return Refuse{plan.name,
-                    "'" + plan.name + "' was cancelled by " +
-                        options_.memberNames[static_cast<std::size_t>(i)],
-                    i};
-    }
+    if (plan.arrivals[static_cast<std::size_t>(i)] == Arrival::kWithdrawn) withdrawn.push_back(i);
+  }
+  if (!withdrawn.empty()) {
+    const auto first = static_cast<std::size_t>(withdrawn.front());
+    return Refuse{plan.name, "'" + plan.name + "' was cancelled by " + options_.memberNames[first],
+                  static_cast<std::int32_t>(first), std::move(withdrawn)};
   }
   if (plan.announced.empty()) return std::nullopt;
 

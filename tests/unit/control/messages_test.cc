@@ -58,9 +58,10 @@ TEST(Messages, LogEntriesSurviveTheirByteForm) {
   ASSERT_TRUE(batch);
   EXPECT_EQ(std::get<Batch>(*batch).plans.size(), 2u);
   EXPECT_EQ(std::get<Batch>(*batch).joined, (std::vector<std::int64_t>{7}));
-  const auto refuse = decodeLogEntry(encode(LogEntry(Refuse{"n", "because", 1})));
+  const auto refuse = decodeLogEntry(encode(LogEntry(Refuse{"n", "because", 1, {1, 2}})));
   ASSERT_TRUE(refuse);
   EXPECT_EQ(std::get<Refuse>(*refuse).text, "because");
+  EXPECT_EQ(std::get<Refuse>(*refuse).spared, (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(std::get<Joined>(*decodeLogEntry(encode(LogEntry(Joined{2})))).last, 2);
   EXPECT_EQ(std::get<Resend>(*decodeLogEntry(encode(LogEntry(Resend{1, {2, 3}})))).member, 1);
   EXPECT_EQ(std::get<Withdrawn>(*decodeLogEntry(encode(LogEntry(Withdrawn{1, "w"})))).name, "w");

@@ -186,6 +186,8 @@ TEST_F(SequencerTest, ACancelledSubmissionFailsTheOthersWhenTheyCome) {
   const auto refuse = only<Refuse>(decide(s));
   ASSERT_EQ(refuse.size(), 1u);
   EXPECT_EQ(refuse[0].culprit, 1);
+  // What member 1 submits from now on is another operation of that name.
+  EXPECT_EQ(refuse[0].spared, std::vector<std::int64_t>{1});
 }
 
 TEST_F(SequencerTest, WaitsForCompanyOnlyWhileNobodyWaits) {
