@@ -50,7 +50,7 @@ Result<std::unique_ptr<Neighbourhood>> Neighbourhood::create(std::unique_ptr<Are
   result->epoch_ = epoch;
   const int processors = processorsTogether(pidfds);
   result->crowded_ = ranks > processors;
-  result->roomy_ = ranks * 2 <= processors;
+  result->roomy_ = ranks == 1 || ranks * 2 <= processors;
   result->pidfds_ = std::move(pidfds);
   FARANDOLE_RETURN_IF_ERROR(result->mapArenas(std::move(arenas)));
   FARANDOLE_RETURN_IF_ERROR(me == 0 ? result->makeHeader() : result->awaitHeader(deadline));

@@ -67,7 +67,7 @@ class Neighbourhood {
   // More runnable ranks here than processors they may use together: spinning would steal from
   // those waited for.
   bool crowded() const { return crowded_; }
-  // There are at least two processors for every rank of this machine: who spins disturbs nobody.
+  // One rank alone, or at least two processors for each: who spins disturbs no other rank.
   bool roomy() const { return roomy_; }
 
   Arena& arena() { return *own_; }
