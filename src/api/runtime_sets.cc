@@ -116,7 +116,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
     number = nextLinkKey_;
   }
   if (config_.rank >= 1 << (kLinkKeyBits - kLinkKeyCounterBits) ||
-      number >= 1u << kLinkKeyCounterBits) {
+      number + kLinkKeysPerSet > 1u << kLinkKeyCounterBits) {
     return Status::unavailable("rank " + std::to_string(config_.rank) +
                                " cannot be the first of so many process sets between machines (" +
                                std::to_string(number / kLinkKeysPerSet) + ")");
