@@ -135,6 +135,8 @@ std::string label(const char* what, int dtype, int op, std::int64_t count) {
 void testAllreduce() {
   forEachReduction([](int dtype, int op) {
     for (const auto count : kCounts) {
+      // Too large for its order to matter.
+      if ((flags & FARANDOLE_FLAG_ORDERED) != 0 && count > 64 << 10) continue;
       for (int variant = 0; variant < 4; ++variant) {
         const bool shared = (variant & 1) != 0;
         const bool inPlace = (variant & 2) != 0;
