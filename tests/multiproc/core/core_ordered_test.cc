@@ -48,6 +48,12 @@ TEST(Ordered, RankThatIsKilledIsNamed) {
   }
 }
 
+TEST(Ordered, RankThatIsLateIsGivenUpAndNamed) {
+  auto environment = overConnections();
+  environment["FARANDOLE_STALL_SHUTDOWN_SECONDS"] = "1";
+  EXPECT_EQ(runCase({3, {"given_up_late_rank", "1", "2500", "ordered"}, environment}), "");
+}
+
 TEST(Ordered, RankThatLeavesIsNamedByThoseWhoNeedIt) {
   EXPECT_EQ(runCase({3, {"ordered_leaver"}, overConnections()}), "");
 }
