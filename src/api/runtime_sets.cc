@@ -116,7 +116,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
     number = nextLinkKey_;
   }
   if (config_.rank >= 1 << (kLinkKeyBits - kLinkKeyCounterBits) ||
-      number >= 1u << kLinkKeyCounterBits) {
+      number + kLinkKeysPerSet > 1u << kLinkKeyCounterBits) {
     return Status::unavailable("rank " + std::to_string(config_.rank) +
                                " cannot be the first of so many process sets between machines (" +
                                std::to_string(number / kLinkKeysPerSet) + ")");
@@ -186,10 +186,13 @@ std::unique_ptr<OrderedLane> Runtime::laneOf(const SetInfo& info, std::uint32_t 
   options.me = info.me;
   options.wake = ownBell();
   for (const auto rank : info.ranks) options.memberNames.push_back("rank " + std::to_string(rank));
-  // A connection that has ended tells the watch; here there is nobody to tell.
-  options.send = [&switchboard, key, ranks = info.ranks](int member, std::string message) {
-    [[maybe_unused]] const Status sent =
-        switchboard.sendFramed(ranks[static_cast<std::size_t>(member)], key, std::move(message));
+  options.send = [&switchboard, key, mesh = &link_->mesh(), ranks = info.ranks](
+                     int member, std::string message) {
+    const std::int32_t rank = ranks[static_cast<std::size_t>(member)];
+    const Status sent = switchboard.sendFramed(rank, key, std::move(message));
+    // A connection that has ended tells the watch. One that takes no more must end too: a record
+    // that is missing would be missed for ever.
+    if (sent.code() == Code::kUnavailable) mesh->drop(rank, sent);
   };
   options.room = Switchboard::kFront;
   options.detach = [&switchboard, key] { switchboard.detach(key); };

@@ -48,7 +48,7 @@ bool OrderedLane::takes(const Meta& meta, int members) {
     case Kind::kBroadcast: break;
     default: return false;
   }
-  return meta.op != ReduceOp::kAdasum && meta.bytes() * (members - 1) <= kMostBytes;
+  return meta.op != ReduceOp::kAdasum && meta.bytes() <= kMostBytes / (members - 1);
 }
 
 void OrderedLane::submit(const EntryPtr& entry) {
@@ -155,11 +155,19 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
     }
   }
   while (busy()) {
+    const Flight* oldest = nullptr;  // stays where it is: only the driver takes one out
+    std::optional<Records> records;
+    {
+      const std::lock_guard lock(order_);
+      if (flights_.empty() || !flights_.front().sent) return {};
+      records = takeRecords();
+      if (!records) return {};
+      oldest = &flights_.front();
+    }
+    // Without the lock: it calls the caller's allocator, which may need what a thread that submits
+    // holds.
+    finished.push_back(finish(*oldest, *records));
     const std::lock_guard lock(order_);
-    if (flights_.empty() || !flights_.front().sent) return {};
-    const auto records = takeRecords();
-    if (!records) return {};
-    finished.push_back(finish(flights_.front(), *records));
     flights_.pop_front();
     ++finished_;
     busy_.fetch_sub(1, std::memory_order_relaxed);
@@ -168,34 +176,44 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
   return {};
 }
 
-std::optional<Dissent> OrderedLane::disagreement(const Flight& flight,
-                                                 const std::vector<OrderedRecord>& parts) const {
+Status OrderedLane::agreement(const Flight& flight, const std::vector<OrderedRecord>& parts,
+                              int& culprit) const {
   if (std::all_of(parts.begin(), parts.end(), [&](const OrderedRecord& part) {
         return part.head.size() == flight.head.size() &&
                std::memcmp(part.head.data(), flight.head.data(), flight.head.size()) == 0;
       })) {
-    return std::nullopt;
+    return {};
   }
   std::vector<OrderedHead> heads;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto head = decodeOrderedHead(parts[i].head);
-    if (!head) return Dissent{options_.memberNames[i] + " sent a broken head", static_cast<int>(i)};
+    if (!head) {
+      culprit = static_cast<int>(i);
+      return Status::internal(options_.memberNames[i] +
+                              " sent an ordered operation that makes no sense");
+    }
     heads.push_back(std::move(*head));
   }
   const auto number = std::to_string(flight.number + 1);
   for (std::size_t i = 1; i < heads.size(); ++i) {
     if (heads[i].name == heads[0].name) continue;
-    return Dissent{"ordered operation " + number + " is '" + heads[0].name + "' on " +
-                       options_.memberNames[0] + " and '" + heads[i].name + "' on " +
-                       options_.memberNames[i] +
-                       ": ordered operations must be submitted in the same order by all ranks",
-                   static_cast<int>(i)};
+    culprit = static_cast<int>(i);
+    return Status(Code::kMismatch,
+                  "ordered operation " + number + " is '" + heads[0].name + "' on " +
+                      options_.memberNames[0] + " and '" + heads[i].name + "' on " +
+                      options_.memberNames[i] +
+                      ": ordered operations must be submitted in the same order by all ranks");
   }
   std::vector<Voice> voices;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     voices.push_back({static_cast<int>(i), &heads[i].meta});
   }
-  return dissent(flight.entry->request.name, voices, options_.memberNames);
+  // Not the entry's own name: that of a nameless one tells what it is here.
+  auto found = dissent(heads[0].name.empty() ? "ordered operation " + number : heads[0].name,
+                       voices, options_.memberNames);
+  if (!found) return {};
+  culprit = found->culprit;
+  return Status(Code::kMismatch, std::move(found->text));
 }
 
 OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& records) const {
@@ -209,11 +227,8 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& r
     parts.push_back(i == options_.me || !part ? OrderedRecord{false, flight.number, flight.head, {}}
                                               : *part);
   }
-  if (auto found = disagreement(flight, parts)) {
-    finished.status = Status(Code::kMismatch, std::move(found->text));
-    finished.culprit = found->culprit;
-    return finished;
-  }
+  finished.status = agreement(flight, parts, finished.culprit);
+  if (!finished.status.ok()) return finished;
   const std::int64_t bytes = meta.kind == Kind::kBarrier ? 0 : meta.bytes();
   for (int i = 0; i < size(); ++i) {
     auto& part = parts[static_cast<std::size_t>(i)];

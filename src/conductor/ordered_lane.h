@@ -102,8 +102,9 @@ class OrderedLane {
   std::optional<Records> takeRecords();
   std::vector<int> missing() const;  // members without a record of it
   Finished finish(const Flight& flight, const Records& records) const;
-  std::optional<Dissent> disagreement(const Flight& flight,
-                                      const std::vector<OrderedRecord>& parts) const;
+  // A mismatch, or a head that cannot be read, and whose.
+  Status agreement(const Flight& flight, const std::vector<OrderedRecord>& parts,
+                   int& culprit) const;
 
   const Options options_;
   std::atomic<std::size_t> busy_{0};

@@ -574,8 +574,8 @@ std::string ProcessSet::listRanks(const std::vector<int>& members) const {
 bool ProcessSet::checkOrderedStall(TimePoint now, Duration warnAfter, Duration endAfter) {
   if (endAfter > Duration::zero()) {
     if (const auto stall = parts_.lane->stall(now, endAfter); stall && !stall->missing.empty()) {
-      observer_.broken(fault(Code::kTimeout,
-                             "'" + stall->name + "' was not submitted by rank(s) " +
+      observer_.broken(fault(Code::kPeerLost,
+                             "'" + stall->name + "' was submitted here but not by rank(s) " +
                                  listRanks(stall->missing) +
                                  " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
                              stall->missing.front()));

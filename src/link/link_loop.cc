@@ -47,15 +47,17 @@ bool LinkLoop::stop(Deadline deadline) {
   thread_.join();
   while (polling_ && !deadline.passed()) std::this_thread::yield();
   if (polling_) return false;
-  // They hold each other through this loop.
+  // They hold each other through this loop, and are destroyed without its lock.
   std::map<Id, Entry> entries;
   std::vector<std::function<void()>> tasks;
+  std::vector<std::shared_ptr<LinkHandler>> few;
+  std::vector<std::shared_ptr<LinkHandler>> polled;
   lock.lock();
   entries.swap(entries_);
   tasks.swap(tasks_);
   timers_.clear();
-  few_.clear();
-  polled_.clear();
+  few.swap(few_);
+  polled.swap(polled_);
   descriptors_.clear();  // from here on their owners close them one by one, unwatched
   lock.unlock();
   return true;

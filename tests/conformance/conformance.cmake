@@ -32,6 +32,16 @@ foreach(case allreduce scales bits allgather broadcast alltoall reducescatter ro
   endforeach()
 endforeach()
 
+# The same with the promise of an order, where it makes a difference.
+foreach(case allreduce scales bits broadcast rooted)
+  foreach(ranks ${link_ranks})
+    add_test(NAME conformance.link.ordered.${case}.np${ranks}
+      COMMAND farandole_command run -np ${ranks} --no-hierarchy --engine link $<TARGET_FILE:conformance_rank> ${case}
+        ordered)
+    set_tests_properties(conformance.link.ordered.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 300)
+  endforeach()
+endforeach()
+
 # Ranks that others have started: alone, and as the hierarchy of two machines that are this one twice. On real hosts the
 # hierarchy is tested in tests/lab.
 set(unlaunched_cases allreduce bits allgather broadcast reducescatter rooted)

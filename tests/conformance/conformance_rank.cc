@@ -1,6 +1,7 @@
 // The conformance suite: one rank of it. Every operation × dtype × reduction × size, through the C
-// ABI, against a plain sequential reference. Started as `farandole run -np N conformance_rank
-// CASE`; exits 0 or says what was wrong.
+// ABI, against a plain sequential reference. Started as `farandole run -np N conformance_rank CASE
+// [ordered]`; exits 0 or says what was wrong. ordered: every operation with the promise of its
+// order.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@ namespace {
 int rank = 0;
 int size = 1;
 long checks = 0;
+std::uint32_t flags = FARANDOLE_FLAG_WILL_WAIT;
 
 [[noreturn]] void fail(const std::string& text) {
   std::fprintf(stderr, "rank %d: %s\n", rank, text.c_str());
@@ -86,7 +88,7 @@ farandole_request requestOf(int operation, int dtype, const std::vector<std::int
   request.dtype = dtype;
   request.shape = shape.data();
   request.ndim = static_cast<std::int32_t>(shape.size());
-  request.flags = FARANDOLE_FLAG_WILL_WAIT;
+  request.flags = flags;
   return request;
 }
 
@@ -133,6 +135,8 @@ std::string label(const char* what, int dtype, int op, std::int64_t count) {
 void testAllreduce() {
   forEachReduction([](int dtype, int op) {
     for (const auto count : kCounts) {
+      // Too large for its order to matter.
+      if ((flags & FARANDOLE_FLAG_ORDERED) != 0 && count > 64 << 10) continue;
       for (int variant = 0; variant < 4; ++variant) {
         const bool shared = (variant & 1) != 0;
         const bool inPlace = (variant & 2) != 0;
@@ -485,11 +489,13 @@ int main(int argc, char** argv) {
       {"broadcast", testBroadcast}, {"alltoall", testAlltoall},
       {"rooted", testRooted},       {"reducescatter", testReducescatter},
       {"adasum", testAdasum},       {"large", testLarge}};
-  const auto found = cases.find(argc == 2 ? argv[1] : "");
-  if (found == cases.end()) {
-    std::fprintf(stderr, "usage: conformance_rank CASE\n");
+  const auto found = cases.find(argc > 1 ? argv[1] : "");
+  const bool ordered = argc == 3 && std::string(argv[2]) == "ordered";
+  if (found == cases.end() || (argc > 2 && !ordered)) {
+    std::fprintf(stderr, "usage: conformance_rank CASE [ordered]\n");
     return 2;
   }
+  if (ordered) flags |= FARANDOLE_FLAG_ORDERED;
   must(farandole_init(nullptr), "init");
   rank = farandole_rank();
   size = farandole_size();

@@ -1,5 +1,6 @@
 // Fuzzes the control channel: the messages, and the ring in shared memory that carries them. The
-// first byte chooses: a submission, an entry of the log, or a ring whose memory another rank wrote.
+// first byte chooses: a submission, an entry of the log, an ordered operation or its head, or a
+// ring whose memory another rank wrote.
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -7,6 +8,7 @@
 
 #include "control/byte_ring.h"
 #include "control/messages.h"
+#include "control/ordered_record.h"
 #include "fuzz.h"
 
 namespace farandole::fuzz {
@@ -41,6 +43,23 @@ bool runMessage(std::string_view input, const std::optional<Message>& message) {
         return true;
       },
       *message);
+}
+
+bool runHead(std::span<const std::byte> bytes) {
+  const auto head = decodeOrderedHead(bytes);
+  if (!head) return false;
+  require(head->name.size() <= kMaxNameBytes);
+  require(asText(encodeOrderedHead(head->name, head->meta)) == asText(bytes));
+  return checkMeta(head->meta);
+}
+
+// A record is well-formed whatever its head; the head is a decoder's of its own.
+bool runOrdered(std::string_view input) {
+  const auto record = decodeOrdered(asBytes(input));
+  if (!record) return false;
+  require(!record->leaves || (record->head.empty() && record->payload.empty()));
+  require(encodeOrdered(*record, 3) == std::string(3, '\0').append(input));
+  return record->leaves || runHead(record->head);
 }
 
 // 8 bytes of head, then the ring's memory.
@@ -93,6 +112,10 @@ std::vector<std::string> seeds() {
   for (const auto& message : submissions) all.push_back(choose(0, asText(encode(message))));
   for (const auto& entry : entries) all.push_back(choose(1, asText(encode(entry))));
   all.push_back(choose(2, ringSeed()));
+  const auto head = encodeOrderedHead("tensor", meta);
+  all.push_back(choose(3, encodeOrdered({false, 7, head, asBytes("data")}, 0)));
+  all.push_back(choose(3, encodeOrdered({true, 0, {}, {}}, 0)));
+  all.push_back(choose(4, asText(head)));
   return all;
 }
 
@@ -102,6 +125,8 @@ bool run(std::string_view input) {
   input.remove_prefix(1);
   if (reader == 0) return runMessage(input, decodeSubmission(asBytes(input)));
   if (reader == 1) return runMessage(input, decodeLogEntry(asBytes(input)));
+  if (reader == 3) return runOrdered(input);
+  if (reader == 4) return runHead(asBytes(input));
   return runRing(input);
 }
 

@@ -27,7 +27,7 @@ void requireNames(const farandole_error& error, const std::string& usual, const 
 
 }  // namespace
 
-// mismatch dtype|shape|op|root|scale: all ranks are told, and the job goes on.
+// mismatch dtype|shape|op|root|scale [ordered]: all ranks are told, and the job goes on.
 CORE_CASE(mismatch) {
   REQUIRE_OK(farandole_init(nullptr));
   const std::string& what = arguments.at(0);
@@ -38,6 +38,7 @@ CORE_CASE(mismatch) {
     double data[8] = {};
     std::int64_t shape[2] = {2, 3};
     farandole_request request = allreduceOf("x", data, shape, 2);
+    if (arguments.size() > 1) request.flags |= FARANDOLE_FLAG_ORDERED;
     std::string usual;
     std::string different;
     if (what == "dtype") {

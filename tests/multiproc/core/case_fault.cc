@@ -153,19 +153,24 @@ CORE_CASE(keep_memory_of_a_given_up_job) {
   say("unchanged");
 }
 
-// given_up_late_rank RANK MILLISECONDS: the others do not wait so long for that rank.
+// given_up_late_rank RANK MILLISECONDS [ordered]: the others do not wait so long for that rank.
 CORE_CASE(given_up_late_rank) {
   REQUIRE_OK(farandole_init(nullptr));
   const int late = std::stoi(arguments.at(0));
   if (farandole_rank() == late) sleepMs(std::stoi(arguments.at(1)));
   float value = 1;
   const std::int64_t one = 1;
-  const farandole_request request = allreduceOf("awaited", &value, &one);
+  farandole_request request = allreduceOf("awaited", &value, &one);
+  const bool ordered = arguments.size() > 2;
+  if (ordered) request.flags |= FARANDOLE_FLAG_ORDERED;
   farandole_handle handle = 0;
   const farandole_code refused = farandole_submit(&request, 1, &handle);
   if (farandole_rank() == late) {
-    // It comes too late, and hears that it does.
-    REQUIRE(refused != FARANDOLE_OK || farandole_wait(handle, -1) == FARANDOLE_PEER_LOST);
+    // It comes too late, and hears that it does. An ordered one it can still finish by itself.
+    const farandole_code code = refused != FARANDOLE_OK ? refused : farandole_wait(handle, -1);
+    REQUIRE(code != FARANDOLE_OK || (ordered && value == static_cast<float>(farandole_size())));
+    REQUIRE(refused != FARANDOLE_OK || code == FARANDOLE_OK || code == FARANDOLE_PEER_LOST);
+    REQUIRE(run(request) != FARANDOLE_OK);
   } else {
     REQUIRE_CODE(FARANDOLE_OK, refused);
     REQUIRE_CODE(FARANDOLE_PEER_LOST, farandole_wait(handle, -1));

@@ -1,0 +1,282 @@
+// Ordered operations that come to their results, whatever the order in which messages arrive.
+#include "conductor/ordered_lane.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "base/reduce.h"
+#include "lanes.h"
+
+namespace farandole::test {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using Bytes = std::vector<unsigned char>;
+
+// Values that are rounded, and differ in the order of their sum.
+Bytes dataOf(DType dtype, std::int64_t count, int member) {
+  Bytes bytes(static_cast<std::size_t>(count) * sizeOf(dtype));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i) * sizeOf(dtype);
+    const float value =
+        static_cast<float>((member + 1) * (i + 3)) * 0.37F * (i % 3 == 0 ? 1e6F : 1);
+    const std::int64_t whole = (member + 1) * 1'000'003LL * (i - 5);
+    if (dtype == DType::kInt64) std::memcpy(&bytes[at], &whole, sizeof whole);
+    if (dtype == DType::kFloat32) std::memcpy(&bytes[at], &value, sizeof value);
+    // bfloat16 is the upper half.
+    if (dtype == DType::kBfloat16) {
+      std::memcpy(&bytes[at], reinterpret_cast<const char*>(&value) + 2, 2);
+    }
+  }
+  return bytes;
+}
+
+Bytes reference(const std::vector<Bytes>& inputs, DType dtype, std::int64_t count, ReduceOp op) {
+  Bytes result(inputs[0].size());
+  std::vector<const void*> sources;
+  for (const auto& input : inputs) sources.push_back(input.data());
+  void* const destination = result.data();
+  const Scale scale{1, 1, op == ReduceOp::kAverage ? static_cast<std::int64_t>(inputs.size()) : 1};
+  const FpModeGuard guard;
+  reduce(std::span(&destination, 1), sources, count, dtype,
+         op == ReduceOp::kAverage ? ReduceOp::kSum : op, scale, Store::kStreaming);
+  return result;
+}
+
+void expectOk(const std::vector<std::vector<OrderedLane::Finished>>& all, std::size_t count) {
+  for (std::size_t member = 0; member < all.size(); ++member) {
+    EXPECT_EQ(all[member].size(), count) << "member " << member;
+    for (const auto& each : all[member]) EXPECT_TRUE(each.status.ok()) << each.status.message();
+  }
+}
+
+class OrderedAllreduce : public ::testing::TestWithParam<std::tuple<int, DType, ReduceOp>> {};
+
+TEST_P(OrderedAllreduce, HasTheBytesOfTheKernelsOnAllMembers) {
+  const auto [members, dtype, op] = GetParam();
+  for (const std::int64_t count : {1, 77, 1000}) {
+    std::vector<Bytes> inputs;
+    for (int i = 0; i < members; ++i) inputs.push_back(dataOf(dtype, count, i));
+    const Bytes expected = reference(inputs, dtype, count, op);
+    Lanes lanes(members);
+    std::vector<Bytes> inPlace = inputs;
+    std::vector<Bytes> apart(inputs.size(), Bytes(expected.size(), 0xee));
+    std::vector<Bytes> allocated(inputs.size());
+    std::vector<EntryPtr> owned;
+    for (int i = 0; i < members; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      std::array<EntryPtr, 4> entries = {
+          entryOf(Kind::kAllreduce, "in place", dtype, count, inPlace[at].data()),
+          entryOf(Kind::kAllreduce, "apart", dtype, count, inputs[at].data()),
+          entryOf(Kind::kAllreduce, "allocated", dtype, count, inputs[at].data()),
+          entryOf(Kind::kAllreduce, "owned", dtype, count, inputs[at].data())};
+      entries[0]->request.output = inPlace[at].data();
+      entries[1]->request.output = apart[at].data();
+      entries[2]->request.allocate = [&memory = allocated[at], count = count](
+                                         std::size_t bytes,
+                                         const std::vector<std::int64_t>& shape) {
+        EXPECT_THAT(shape, ElementsAre(count));
+        memory.resize(bytes);
+        return static_cast<void*>(memory.data());
+      };
+      owned.push_back(entries[3]);
+      for (const auto& entry : entries) {
+        entry->request.meta.op = op;
+        lanes[i].submit(entry);
+      }
+    }
+    expectOk(lanes.settle(members == 4), 4);
+    EXPECT_TRUE(lanes.failure.ok());
+    EXPECT_THAT(inPlace, Each(expected));
+    EXPECT_THAT(apart, Each(expected));
+    EXPECT_THAT(allocated, Each(expected));
+    for (const auto& entry : owned) {
+      ASSERT_EQ(entry->outcome.bytes, expected.size());
+      EXPECT_EQ(std::memcmp(entry->outcome.data, expected.data(), expected.size()), 0);
+      EXPECT_EQ(entry->outcome.owned.get(), entry->outcome.data);
+      EXPECT_THAT(entry->outcome.shape, ElementsAre(count));
+    }
+    for (int i = 0; i < members; ++i) EXPECT_FALSE(lanes[i].busy());
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Of, OrderedAllreduce,
+    ::testing::Combine(::testing::Values(2, 4),
+                       ::testing::Values(DType::kFloat32, DType::kInt64, DType::kBfloat16),
+                       ::testing::Values(ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMax)));
+
+TEST(OrderedLane, BroadcastsReducesAndMeets) {
+  constexpr int kMembers = 4;
+  constexpr std::int64_t kCount = 9;
+  for (int root = 0; root < kMembers; ++root) {
+    Lanes lanes(kMembers);
+    std::vector<Bytes> inputs;
+    for (int i = 0; i < kMembers; ++i) inputs.push_back(dataOf(DType::kFloat32, kCount, i));
+    std::vector<Bytes> told(kMembers, Bytes(inputs[0].size(), 0xee));
+    std::vector<Bytes> reduced = told;
+    const Bytes untouched = told[0];
+    for (int i = kMembers - 1; i >= 0; --i) {
+      const auto at = static_cast<std::size_t>(i);
+      // Only the root has something to tell.
+      const auto broadcast = entryOf(Kind::kBroadcast, "", DType::kFloat32, kCount,
+                                     i == root ? inputs[at].data() : nullptr);
+      broadcast->request.meta.root = root;
+      broadcast->request.output = told[at].data();
+      const auto reduce = entryOf(Kind::kReduce, "r", DType::kFloat32, kCount, inputs[at].data());
+      reduce->request.meta.root = root;
+      reduce->request.output = reduced[at].data();
+      lanes[i].submit(broadcast);
+      lanes[i].submit(reduce);
+      lanes[i].submit(entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
+    }
+    // The data goes only to those who need it.
+    EXPECT_LT(lanes.first((root + 1) % kMembers, root).size(),
+              lanes.first(root, (root + 1) % kMembers).size());
+    expectOk(lanes.settle(), 3);
+    EXPECT_THAT(told, Each(inputs[static_cast<std::size_t>(root)]));
+    for (int i = 0; i < kMembers; ++i) {
+      EXPECT_EQ(reduced[static_cast<std::size_t>(i)],
+                i == root ? reference(inputs, DType::kFloat32, kCount, ReduceOp::kSum) : untouched);
+    }
+  }
+}
+
+TEST(OrderedLane, BroadcastInPlaceAndOfNothing) {
+  Lanes lanes(2);
+  std::array<std::int64_t, 2> values = {7, 8};
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto entry = entryOf(Kind::kBroadcast, "b", DType::kInt64, 1, &values[at]);
+    entry->request.output = &values[at];
+    entry->request.meta.root = 1;
+    lanes[i].submit(entry);
+    lanes[i].submit(entryOf(Kind::kAllreduce, "nothing", DType::kInt64, 0, nullptr));
+  }
+  expectOk(lanes.settle(), 2);
+  EXPECT_THAT(values, Each(8));
+}
+
+TEST(OrderedLane, NobodyWaitsForMoreThanTheBarrierNeeds) {
+  Lanes lanes(3);
+  std::vector<OrderedLane::Finished> finished;
+  for (int i = 0; i < 3; ++i) {
+    lanes[i].submit(entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
+  }
+  lanes.deliver(1, 0);
+  ASSERT_TRUE(lanes[0].step(finished).ok());
+  EXPECT_TRUE(finished.empty());
+  EXPECT_TRUE(lanes[0].busy());
+  lanes.deliver(2, 0);
+  EXPECT_EQ(lanes.wakes[0], 2);
+  ASSERT_TRUE(lanes[0].step(finished).ok());
+  EXPECT_EQ(finished.size(), 1U);  // although nobody else has heard of anything
+  EXPECT_FALSE(lanes[0].busy());
+}
+
+TEST(OrderedLane, SendsNoMoreThanItsWindowAhead) {
+  constexpr std::size_t kWindow = 16;
+  constexpr int kOperations = 100;
+  Lanes lanes(3);
+  std::vector<std::vector<float>> values(3, std::vector<float>(kOperations));
+  for (int i = 0; i < 3; ++i) {
+    for (int n = 0; n < kOperations; ++n) {
+      float& value = values[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)];
+      value = static_cast<float>(n * (i + 1));
+      const auto entry = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, &value);
+      entry->request.output = &value;
+      lanes[i].submit(entry);
+    }
+    EXPECT_EQ(lanes.underWay(i, (i + 1) % 3), kWindow);
+  }
+  // Member 2 hears nothing for long: the others stop where it does.
+  std::vector<OrderedLane::Finished> finished;
+  for (int round = 0; round < 10; ++round) {
+    for (const auto& [from, to] : {std::pair(0, 1), {1, 0}, {2, 0}, {2, 1}})
+      lanes.deliver(from, to);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lanes[i].step(finished).ok());
+  }
+  EXPECT_EQ(finished.size(), 2 * kWindow);
+  EXPECT_EQ(lanes.underWay(0, 2), 2 * kWindow);
+  // The most that can wait at a member that keeps to the protocol is no offence.
+  const auto all = lanes.settle();
+  EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
+  EXPECT_EQ(all[2].size(), static_cast<std::size_t>(kOperations));
+  for (int n = 0; n < kOperations; ++n) {
+    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->request.name,
+              "ordered allreduce " + std::to_string(n + 1));
+    for (const auto& mine : values) EXPECT_EQ(mine[static_cast<std::size_t>(n)], 6.0F * n);
+  }
+}
+
+TEST(OrderedLane, ResultsMayBeAllocatedByOneWhoSubmits) {
+  // An allocator may need what another thread holds while it submits, so it is called without
+  // locks.
+  Lanes lanes(2);
+  std::array<float, 2> values = {1, 2};
+  std::array<float, 2> results = {};
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto entry = entryOf(Kind::kAllreduce, "a", DType::kFloat32, 1, &values[at]);
+    entry->request.allocate = [&, i, at](std::size_t, const std::vector<std::int64_t>&) {
+      lanes[i].submit(entryOf(Kind::kBarrier, "later", DType::kFloat32, 0, nullptr));
+      return static_cast<void*>(&results[at]);
+    };
+    lanes[i].submit(entry);
+  }
+  expectOk(lanes.settle(), 2);
+  EXPECT_THAT(results, Each(3.0F));
+}
+
+TEST(OrderedLane, ReportsAnAllocatorThatGivesNothing) {
+  Lanes lanes(2);
+  float value = 1;
+  for (int i = 0; i < 2; ++i) {
+    const auto entry = entryOf(Kind::kAllreduce, "a", DType::kFloat32, 1, &value);
+    entry->request.allocate = [](std::size_t, const std::vector<std::int64_t>&) -> void* {
+      return nullptr;
+    };
+    lanes[i].submit(entry);
+  }
+  for (const auto& mine : lanes.settle()) {
+    ASSERT_EQ(mine.size(), 1U);
+    EXPECT_EQ(mine[0].status.code(), Code::kOutOfMemory);
+  }
+}
+
+TEST(OrderedLane, TakesWhatIsSmallAndEverybodyNeeds) {
+  const auto takes = [](Kind kind, std::int64_t bytes, int members) {
+    return OrderedLane::takes(entryOf(kind, "", DType::kUint8, bytes, nullptr)->request.meta,
+                              members);
+  };
+  for (const Kind kind : {Kind::kAllreduce, Kind::kBroadcast, Kind::kReduce}) {
+    EXPECT_TRUE(takes(kind, 64 << 10, 2));
+    EXPECT_FALSE(takes(kind, (64 << 10) + 1, 2));
+    EXPECT_TRUE(takes(kind, (64 << 10) / 3, 4));
+    EXPECT_FALSE(takes(kind, (64 << 10) / 3 + 1, 4));
+    EXPECT_TRUE(takes(kind, 0, 16));
+    EXPECT_FALSE(takes(kind, 1, 1));
+    EXPECT_FALSE(takes(kind, 1, 17));
+    // Fifteen times this does not fit 63 bits.
+    EXPECT_FALSE(takes(kind, std::numeric_limits<std::int64_t>::max() / 8 + 2, 9));
+    EXPECT_FALSE(takes(kind, std::numeric_limits<std::int64_t>::max(), 16));
+  }
+  EXPECT_TRUE(takes(Kind::kBarrier, 0, 16));
+  for (const Kind kind : {Kind::kAllgather, Kind::kAlltoall, Kind::kReducescatter, Kind::kGather,
+                          Kind::kScatter, Kind::kJoin, Kind::kSend, Kind::kReceive}) {
+    EXPECT_FALSE(takes(kind, 1, 2)) << name(kind);
+  }
+  Meta meta = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, nullptr)->request.meta;
+  meta.group = 3;
+  EXPECT_FALSE(OrderedLane::takes(meta, 2));
+  meta.group = 0;
+  meta.op = ReduceOp::kAdasum;
+  EXPECT_FALSE(OrderedLane::takes(meta, 2));
+}
+
+}  // namespace
+}  // namespace farandole::test

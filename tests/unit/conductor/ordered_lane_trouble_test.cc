@@ -1,0 +1,242 @@
+// Ordered operations that members disagree about, that nobody answers, and messages that make no
+// sense.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "conductor/ordered_lane.h"
+#include "lanes.h"
+
+namespace farandole::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kOdd = 2;  // the member that is different
+std::array<double, 8> memory = {};
+
+EntryPtr usual(std::string name) {
+  const auto entry = entryOf(Kind::kAllreduce, std::move(name), DType::kFloat32, 4, memory.data());
+  entry->request.output = memory.data();
+  return entry;
+}
+
+// All members fail it with one text, which is returned, and the next operation works.
+std::string mismatchOf(int members, const std::string& name,
+                       const std::function<void(Request&)>& change) {
+  Lanes lanes(members);
+  for (int i = 0; i < members; ++i) {
+    const auto entry = usual(name);
+    if (i == kOdd) change(entry->request);
+    lanes[i].submit(entry);
+    lanes[i].submit(usual("next"));
+  }
+  std::set<std::string> texts;
+  for (const auto& mine : lanes.settle(true)) {
+    EXPECT_EQ(mine.size(), 2U);
+    if (mine.size() != 2) return "";
+    EXPECT_EQ(mine[0].status.code(), Code::kMismatch);
+    EXPECT_EQ(mine[0].culprit, kOdd);
+    texts.insert(mine[0].status.message());
+    EXPECT_TRUE(mine[1].status.ok()) << mine[1].status.message();
+  }
+  EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
+  EXPECT_EQ(texts.size(), 1U);
+  return *texts.begin();
+}
+
+TEST(OrderedMismatch, IsToldToAllWithOneText) {
+  for (const int members : {3, 4}) {
+    const std::string others = members == 3 ? "rank 0, rank 1" : "rank 0, rank 1, rank 3";
+    EXPECT_EQ(mismatchOf(members, "x", [](Request& r) { r.meta.dtype = DType::kInt64; }),
+              "ranks disagree about 'x'; dtype: " + others + " has float32, rank 2 has int64");
+    EXPECT_THAT(mismatchOf(members, "x",
+                           [](Request& r) {
+                             r.meta.shape = {2, 2};
+                           }),
+                HasSubstr("shape: " + others + " has [4], rank 2 has [2, 2]"));
+    EXPECT_THAT(mismatchOf(members, "x", [](Request& r) { r.meta.op = ReduceOp::kMax; }),
+                HasSubstr("op: " + others + " has sum, rank 2 has max"));
+    EXPECT_THAT(mismatchOf(members, "x", [](Request& r) { r.meta.postscale = 0.5; }),
+                HasSubstr("postscale"));
+    EXPECT_THAT(mismatchOf(members, "x", [](Request& r) { r.meta.kind = Kind::kBroadcast; }),
+                HasSubstr("operation: " + others + " has allreduce, rank 2 has broadcast"));
+    EXPECT_THAT(mismatchOf(members, "x", [](Request& r) { r.name = "y"; }),
+                HasSubstr("ordered operation 1 is 'x' on rank 0 and 'y' on rank 2"));
+  }
+}
+
+TEST(OrderedMismatch, OfNamelessOnesIsTheSameTextEverywhereToo) {
+  EXPECT_EQ(mismatchOf(3, "", [](Request& r) { r.meta.kind = Kind::kBarrier; }),
+            "ranks disagree about 'ordered operation 1'; operation: rank 0, rank 1 has allreduce, "
+            "rank 2 has barrier");
+  EXPECT_THAT(mismatchOf(3, "", [](Request& r) { r.name = "y"; }), HasSubstr("'y' on rank 2"));
+}
+
+TEST(OrderedMismatch, IsNotWhatCannotMatter) {
+  Lanes lanes(2);
+  for (int i = 0; i < 2; ++i) {
+    const auto barrier = entryOf(Kind::kBarrier, "b", DType::kFloat32, 0, nullptr);
+    barrier->request.meta.dtype = i == 0 ? DType::kFloat32 : DType::kInt64;
+    lanes[i].submit(barrier);
+    const auto entry = usual("x");
+    entry->request.meta.root = i;
+    lanes[i].submit(entry);
+  }
+  for (const auto& mine : lanes.settle()) {
+    ASSERT_EQ(mine.size(), 2U);
+    for (const auto& each : mine) EXPECT_TRUE(each.status.ok()) << each.status.message();
+  }
+}
+
+TEST(OrderedLeaving, IsALossOnlyForWhatItsMemberDidNotSend) {
+  Lanes lanes(3);
+  std::vector<OrderedLane::Finished> finished;
+  for (int i = 0; i < 3; ++i) lanes[i].submit(usual("with all"));
+  lanes[1].leave();
+  lanes[1].leave();  // once is enough
+  EXPECT_EQ(lanes.underWay(1, 0), 2U);
+  lanes.deliver(1, 0);
+  EXPECT_EQ(lanes[0].lostTo(), -1);  // its part of what is under way is here
+  lanes.deliver(2, 0);
+  ASSERT_TRUE(lanes[0].step(finished).ok());
+  EXPECT_EQ(finished.size(), 1U);
+  EXPECT_EQ(lanes[0].lostTo(), -1);  // nothing is under way
+  lanes[0].submit(usual("without it"));
+  EXPECT_EQ(lanes[0].lostTo(), 1);
+  EXPECT_EQ(lanes[2].lostTo(), -1);  // has not heard of it
+}
+
+TEST(OrderedStall, NamesWhoIsMissing) {
+  Lanes lanes(4);
+  const TimePoint now = Clock::now();
+  EXPECT_FALSE(lanes[0].stall(now, Duration::zero()));
+  const auto entry = usual("late");
+  entry->submitted = now - std::chrono::seconds(5);
+  lanes[0].submit(entry);
+  lanes[2].submit(usual("late"));
+  lanes.deliver(2, 0);
+  EXPECT_FALSE(lanes[0].stall(now, std::chrono::seconds(6)));
+  const auto stall = lanes[0].stall(now, std::chrono::seconds(4));
+  ASSERT_TRUE(stall);
+  EXPECT_EQ(stall->name, "late");
+  EXPECT_THAT(stall->missing, ElementsAre(1, 3));
+  EXPECT_EQ(stall->age, std::chrono::seconds(5));
+}
+
+TEST(OrderedEnd, GivesBackEverythingUnderWay) {
+  Lanes lanes(2);
+  std::vector<EntryPtr> submitted;
+  for (int n = 0; n < 20; ++n) {
+    submitted.push_back(usual(std::to_string(n)));
+    lanes[0].submit(submitted.back());
+  }
+  EXPECT_EQ(lanes[0].takeAll(), submitted);
+  EXPECT_FALSE(lanes[0].busy());
+  EXPECT_EQ(lanes[0].lostTo(), -1);
+  EXPECT_FALSE(lanes[0].stall(Clock::now(), Duration::zero()));
+  // What comes afterwards finds nobody.
+  lanes[1].submit(usual("0"));
+  lanes.deliver(1, 0);
+  std::vector<OrderedLane::Finished> finished;
+  EXPECT_TRUE(lanes[0].step(finished).ok());
+  EXPECT_TRUE(finished.empty());
+  EXPECT_TRUE(lanes[0].takeAll().empty());
+}
+
+TEST(OrderedEnd, DetachesBeforeItsMembersAreGone) {
+  int detached = 0;
+  {
+    OrderedLane::Options options;
+    options.memberNames = {"rank 0", "rank 1"};
+    options.detach = [&] { ++detached; };
+    const OrderedLane lane(std::move(options));
+    EXPECT_EQ(detached, 0);
+  }
+  EXPECT_EQ(detached, 1);
+}
+
+std::string recordOf(std::uint64_t number, std::span<const std::byte> head,
+                     std::span<const std::byte> payload) {
+  return encodeOrdered({false, number, head, payload}, 0);
+}
+
+// Member 0 has submitted "x"; this comes from member 1.
+Status statusAfter(const std::vector<std::string>& messages,
+                   std::vector<OrderedLane::Finished>& finished) {
+  Lanes lanes(2);
+  lanes[0].submit(usual("x"));
+  for (const auto& message : messages) lanes.put(1, 0, message);
+  EXPECT_EQ(lanes.wakes[0], static_cast<int>(messages.size()));
+  return lanes[0].step(finished);
+}
+
+TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
+  const auto head = encodeOrderedHead("x", usual("x")->request.meta);
+  const std::array<std::byte, 16> payload = {};
+  const std::string good = recordOf(0, head, payload);
+  const std::string leaves = encodeOrdered({true, 0, {}, {}}, 0);
+  std::vector<OrderedLane::Finished> finished;
+  ASSERT_TRUE(statusAfter({good}, finished).ok());
+  ASSERT_EQ(finished.size(), 1U);
+  ASSERT_TRUE(finished[0].status.ok()) << finished[0].status.message();
+  finished.clear();
+
+  std::string longHead = good;
+  longHead[9] = static_cast<char>(0xff);
+  longHead[12] = static_cast<char>(0xff);
+  std::string oddKind = good;
+  oddKind[0] = 2;
+  const std::vector<std::vector<std::string>> all = {{""},
+                                                     {good.substr(0, 12)},
+                                                     {recordOf(1, head, payload)},
+                                                     {longHead},
+                                                     {good, good},
+                                                     {oddKind},
+                                                     {leaves, good},
+                                                     {leaves, leaves},
+                                                     {leaves + "x"},
+                                                     {recordOf(~0ULL, head, payload)}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Status status = statusAfter(all[i], finished);
+    EXPECT_EQ(status.code(), Code::kInternal) << "messages " << i;
+    EXPECT_THAT(status.message(), HasSubstr("rank 1")) << "messages " << i;
+    EXPECT_TRUE(finished.empty());
+  }
+
+  // More than a member may have under way.
+  std::vector<std::string> flood;
+  for (std::uint64_t n = 0; n < 40; ++n) flood.push_back(recordOf(n, head, payload));
+  EXPECT_EQ(statusAfter(flood, finished).code(), Code::kInternal);
+}
+
+TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
+  const auto head = encodeOrderedHead("x", usual("x")->request.meta);
+  const std::array<std::byte, 17> payload = {};
+  for (const std::size_t bytes : {0, 1, 15, 17}) {
+    std::vector<OrderedLane::Finished> finished;
+    ASSERT_TRUE(statusAfter({recordOf(0, head, std::span(payload).first(bytes))}, finished).ok());
+    ASSERT_EQ(finished.size(), 1U);
+    EXPECT_EQ(finished[0].status.code(), Code::kInternal);
+    EXPECT_EQ(finished[0].culprit, 1);
+  }
+  // Every head that is cut short.
+  for (std::size_t bytes = 0; bytes < head.size(); ++bytes) {
+    std::vector<OrderedLane::Finished> finished;
+    ASSERT_TRUE(
+        statusAfter({recordOf(0, std::span(head).first(bytes), std::span(payload).first(16))},
+                    finished)
+            .ok());
+    ASSERT_EQ(finished.size(), 1U);
+    EXPECT_EQ(finished[0].status.code(), Code::kInternal);
+    EXPECT_THAT(finished[0].status.message(), HasSubstr("rank 1"));
+    EXPECT_EQ(finished[0].culprit, 1);
+  }
+}
+
+}  // namespace
+}  // namespace farandole::test
