@@ -215,8 +215,9 @@ const std::vector<ConfigVariable>& table() {
       {"FARANDOLE_SPIN_US", "microseconds a waiting thread spins before it sleeps", "50",
        microseconds(&Config::spin)},
       {"FARANDOLE_LINK_SPIN_US",
-       "the same while an operation runs between machines, if there are two processors per rank",
-       "300", microseconds(&Config::linkSpin)},
+       "the same while an operation runs between machines, if there are two processors per rank, "
+       "or one rank",
+       "1000", microseconds(&Config::linkSpin)},
       {"FARANDOLE_STALL_WARNING_SECONDS",
        "warn about a tensor some ranks have not submitted; 0: never", "60",
        seconds(&Config::stallWarning)},

@@ -32,7 +32,7 @@ class Conductor final : public SetObserver {
     Duration spin = std::chrono::microseconds(50);
     // While an operation runs between machines: pieces come one after the other, and to be woken
     // for each takes longer than most of them.
-    Duration linkSpin = std::chrono::microseconds(300);
+    Duration linkSpin = std::chrono::microseconds(1000);
     Duration stallWarning = std::chrono::seconds(60);
     Duration stallShutdown = Duration::zero();
     // Whether that rank's process is stopped; any thread. May be empty.
