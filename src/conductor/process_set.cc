@@ -609,7 +609,7 @@ void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfte
       }
     }
     if (!stuck.empty()) {
-      observer_.broken(fault(Code::kTimeout,
+      observer_.broken(fault(Code::kPeerLost,
                              "'" + stuck +
                                  "' has been waiting for longer than the stall limit and " +
                                  rankName(0) + ", which orders the operations, does not answer",
