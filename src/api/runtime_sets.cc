@@ -23,6 +23,13 @@ std::string show(const std::vector<std::int32_t>& ranks) {
   return text + "}";
 }
 
+// "rank 3", for the others' messages.
+std::vector<std::string> namesOf(const std::vector<std::int32_t>& ranks) {
+  std::vector<std::string> names;
+  for (const auto rank : ranks) names.push_back("rank " + std::to_string(rank));
+  return names;
+}
+
 // Short enough for a bootstrap key, however many ranks.
 std::string digest(const std::vector<std::int32_t>& ranks) {
   std::uint64_t hash = 1469598103934665603u;  // FNV-1a
@@ -185,7 +192,7 @@ std::unique_ptr<OrderedLane> Runtime::laneOf(const SetInfo& info, std::uint32_t 
   OrderedLane::Options options;
   options.me = info.me;
   options.wake = ownBell();
-  for (const auto rank : info.ranks) options.memberNames.push_back("rank " + std::to_string(rank));
+  options.memberNames = namesOf(info.ranks);
   options.send = [&switchboard, key, mesh = &link_->mesh(), ranks = info.ranks](
                      int member, std::string message) {
     const std::int32_t rank = ranks[static_cast<std::size_t>(member)];
@@ -260,8 +267,7 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   }
   if (info.me == 0) {
     Sequencer::Options options;
-    for (const auto rank : info.ranks)
-      options.memberNames.push_back("rank " + std::to_string(rank));
+    options.memberNames = namesOf(info.ranks);
     options.fusionBytes = config_.fusionBytes;
     options.eagerBytes = config_.eagerBytes;
     options.batchDelay = config_.batchDelay;

@@ -56,7 +56,7 @@ bool LinkLoop::poll() {
     if (!standsBack_) standBack();
     polls_.fetch_add(1, std::memory_order_relaxed);
     moved = lookAtFew();
-    if (anyAgain_) moved = callAgainNow() || moved;
+    moved = callAgainNow() || moved;
     poller_ = std::thread::id();
   }
   polling_ = false;
@@ -133,6 +133,7 @@ bool LinkLoop::serveShared() {
 }
 
 bool LinkLoop::callAgainNow() {
+  if (!anyAgain_) return false;
   std::vector<Id> again;
   {
     const std::lock_guard lock(mutex_);

@@ -26,8 +26,8 @@ Status check(const LinkMeshOptions& options) {
     return Status::invalid("connections per peer: expected 1 to " + std::to_string(kMaxLanes) +
                            ", not " + std::to_string(options.lanes));
   }
-  // A quarter of the window may be owed; the rest must hold the largest message that goes unasked.
   FARANDOLE_RETURN_IF_ERROR(link::checkCongestion(options.limits.congestion));
+  // A quarter of the window may be owed; the rest must hold the largest message that goes unasked.
   if (options.limits.window < 4 * link::kEagerBytes) {
     return Status::invalid("the window of a connection has at least " +
                            std::to_string(4 * link::kEagerBytes) + " bytes");
