@@ -194,18 +194,18 @@ std::unique_ptr<OrderedLane> Runtime::laneOf(const SetInfo& info, std::uint32_t 
   options.wake = ownBell();
   options.memberNames = namesOf(info.ranks);
   options.send = [&switchboard, key, mesh = &link_->mesh(), ranks = info.ranks](
-                     int member, std::string message) {
+                     int member, std::string& front, std::span<const std::byte> body) {
     const std::int32_t rank = ranks[static_cast<std::size_t>(member)];
-    const Status sent = switchboard.sendFramed(rank, key, std::move(message));
+    const Status sent = switchboard.sendRecord(rank, key, front, body);
     // A connection that has ended tells the watch. One that takes no more must end too: a record
     // that is missing would be missed for ever.
     if (sent.code() == Code::kUnavailable) mesh->drop(rank, sent);
   };
   options.room = Switchboard::kFront;
-  options.detach = [&switchboard, key] { switchboard.detach(key); };
+  options.detach = [&switchboard, key] { switchboard.records().detach(key); };
   auto lane = std::make_unique<OrderedLane>(std::move(options));
-  switchboard.attach(
-      key, [lane = lane.get(), ranks = info.ranks](int from, std::span<const std::byte> message) {
+  switchboard.records().attach(
+      key, [lane = lane.get(), ranks = info.ranks](int from, RawBytes& message) {
         const auto found = std::find(ranks.begin(), ranks.end(), from);
         // A rank that is no member has no say here.
         if (found != ranks.end()) lane->receive(static_cast<int>(found - ranks.begin()), message);

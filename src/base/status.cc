@@ -24,6 +24,42 @@ std::string_view codeName(Code code) {
   return "unknown";
 }
 
+const Status::Details& Status::noDetails() {
+  // Never destroyed: threads may ask while the process exits.
+  static const Details* const none = new Details;
+  return *none;
+}
+
+Status::Status(Code code, std::string message) : code_(code) {
+  ownDetails().message = std::move(message);
+}
+
+Status::Status(const Status& other)
+    : code_(other.code_),
+      details_(other.details_ ? std::make_unique<Details>(*other.details_) : nullptr) {}
+
+Status& Status::operator=(const Status& other) {
+  if (this != &other) *this = Status(other);
+  return *this;
+}
+
+Status::Details& Status::ownDetails() {
+  if (!details_) details_ = std::make_unique<Details>();
+  return *details_;
+}
+
+Status& Status::withRank(int rank, std::string host) {
+  Details& details = ownDetails();
+  details.rank = rank;
+  details.host = std::move(host);
+  return *this;
+}
+
+Status& Status::withTensor(std::string tensor) {
+  ownDetails().tensor = std::move(tensor);
+  return *this;
+}
+
 Status Status::fromErrno(std::string_view what, int error) {
   char text[128] = {};
   // The GNU strerror_r returns the text, not always in the buffer given.

@@ -5,6 +5,7 @@
 // from distinct threads.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,10 +34,16 @@ enum class Code : int {
 
 std::string_view codeName(Code code);
 
+// An ok one is two words that nothing has to be done for: they pass through every call.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(Code code, std::string message);
+  Status(const Status& other);
+  Status& operator=(const Status& other);
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
+  ~Status() = default;
 
   static Status invalid(std::string message) {
     return {Code::kInvalidArgument, std::move(message)};
@@ -54,28 +61,29 @@ class [[nodiscard]] Status {
 
   bool ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
-  const std::string& message() const { return message_; }
-  int rank() const { return rank_; }
-  const std::string& host() const { return host_; }
-  const std::string& tensor() const { return tensor_; }
+  const std::string& message() const { return details().message; }
+  int rank() const { return details().rank; }
+  const std::string& host() const { return details().host; }
+  const std::string& tensor() const { return details().tensor; }
 
   // Who is at fault; for chaining: return Status(...).withRank(3, "alpha").
-  Status& withRank(int rank, std::string host = {}) {
-    rank_ = rank;
-    host_ = std::move(host);
-    return *this;
-  }
-  Status& withTensor(std::string tensor) {
-    tensor_ = std::move(tensor);
-    return *this;
-  }
+  Status& withRank(int rank, std::string host = {});
+  Status& withTensor(std::string tensor);
 
  private:
+  struct Details {
+    int rank = -1;
+    std::string message;
+    std::string host;
+    std::string tensor;
+  };
+  static const Details& noDetails();
+
+  const Details& details() const { return details_ ? *details_ : noDetails(); }
+  Details& ownDetails();
+
   Code code_ = Code::kOk;
-  int rank_ = -1;
-  std::string message_;
-  std::string host_;
-  std::string tensor_;
+  std::unique_ptr<Details> details_;
 };
 
 template <typename T>

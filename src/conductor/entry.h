@@ -63,6 +63,7 @@ struct Entry {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
+  bool byOrder = false;  // set by submit(): it needs no agreement
   Outcome outcome;
   std::atomic<bool> done{false};
 };

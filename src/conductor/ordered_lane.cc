@@ -1,6 +1,7 @@
 #include "conductor/ordered_lane.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +16,8 @@ constexpr int kMostMembers = 16;
 // What a member sends for one operation, to all others together: more is faster with algorithms
 // that do not send everything to everybody.
 constexpr std::int64_t kMostBytes = 64 << 10;
+// Records whose memory is kept for the next ones, per member.
+constexpr std::size_t kSpare = 2;
 
 // Whether `from` has data that `to` needs.
 bool needs(const Meta& meta, int from, int to) {
@@ -33,7 +36,9 @@ std::span<const std::byte> bytesOf(const void* memory, std::int64_t bytes) {
 }  // namespace
 
 OrderedLane::OrderedLane(Options options)
-    : options_(std::move(options)), members_(options_.memberNames.size()) {}
+    : options_(std::move(options)),
+      members_(options_.memberNames.size()),
+      taken_(options_.memberNames.size()) {}
 
 OrderedLane::~OrderedLane() {
   if (options_.detach) options_.detach();
@@ -53,13 +58,8 @@ bool OrderedLane::takes(const Meta& meta, int members) {
 
 void OrderedLane::submit(const EntryPtr& entry) {
   const std::lock_guard lock(order_);
-  Request& request = entry->request;
-  Flight flight{entry, encodeOrderedHead(request.name, request.meta), next_++};
-  if (request.name.empty()) {
-    request.name =
-        "ordered " + std::string(name(request.meta.kind)) + " " + std::to_string(flight.number + 1);
-  }
-  flights_.push_back(std::move(flight));
+  const Request& request = entry->request;
+  flights_.push_back({entry, encodeOrderedHead(request.name, request.meta), next_++});
   busy_.fetch_add(1, std::memory_order_relaxed);
   sendWhatMay();
 }
@@ -77,29 +77,33 @@ void OrderedLane::send(Flight& flight) {
   const std::span<const std::byte> data = request.meta.kind == Kind::kBarrier
                                               ? std::span<const std::byte>()
                                               : bytesOf(request.input, request.meta.bytes());
-  const auto record = [&](bool withData) {
-    return encodeOrdered(
-        {false, flight.number, flight.head, withData ? data : std::span<const std::byte>()},
-        options_.room);
-  };
+  std::string front = encodeOrdered({false, flight.number, flight.head, {}}, options_.room);
   for (int to = 0; to < size(); ++to) {
-    if (to != options_.me) options_.send(to, record(needs(request.meta, options_.me, to)));
+    if (to == options_.me) continue;
+    const bool wanted = needs(request.meta, options_.me, to);
+    options_.send(to, front, wanted ? data : std::span<const std::byte>());
   }
 }
 
-void OrderedLane::receive(int member, std::span<const std::byte> message) {
+void OrderedLane::receive(int member, RawBytes& message) {
   {
     const std::lock_guard lock(mutex_);
     Member& from = members_[static_cast<std::size_t>(member)];
-    const auto record = decodeOrdered(message);
+    const auto record = decodeOrdered(message.bytes().subspan(options_.room));
     if (!record || from.left || (!record->leaves && record->number != from.next) ||
         from.records.size() > 2 * kAhead) {
       from.corrupt = true;
+      trouble_ = true;
     } else if (record->leaves) {
       from.left = true;
+      trouble_ = true;
     } else {
       ++from.next;
-      from.records.emplace_back(message.begin(), message.end());
+      from.records.push_back(std::move(message));
+      if (!spare_.empty()) {
+        message = std::move(spare_.back());
+        spare_.pop_back();
+      }
     }
   }
   options_.wake();
@@ -108,65 +112,54 @@ void OrderedLane::receive(int member, std::span<const std::byte> message) {
 void OrderedLane::leave() {
   const std::lock_guard lock(order_);
   if (std::exchange(leaving_, true)) return;
-  const std::string message = encodeOrdered({true, 0, {}, {}}, options_.room);
+  std::string front = encodeOrdered({true, 0, {}, {}}, options_.room);
   for (int to = 0; to < size(); ++to) {
-    if (to != options_.me) options_.send(to, message);
+    if (to != options_.me) options_.send(to, front, {});
   }
 }
 
-std::vector<int> OrderedLane::missing() const {
-  std::vector<int> found;
-  for (int i = 0; i < size(); ++i) {
-    if (i != options_.me && members_[static_cast<std::size_t>(i)].records.empty()) {
-      found.push_back(i);
-    }
-  }
-  return found;
+bool OrderedLane::lacksRecord(int member) const {
+  return member != options_.me && members_[static_cast<std::size_t>(member)].records.empty();
 }
 
-std::optional<OrderedLane::Records> OrderedLane::takeRecords() {
+bool OrderedLane::takeRecords() {
   const std::lock_guard lock(mutex_);
-  Records records;
   for (int i = 0; i < size(); ++i) {
-    if (i != options_.me && members_[static_cast<std::size_t>(i)].records.empty()) {
-      return std::nullopt;
-    }
+    if (lacksRecord(i)) return false;
   }
   for (int i = 0; i < size(); ++i) {
-    if (i == options_.me) {
-      records.emplace_back();
-      continue;
-    }
-    auto& queue = members_[static_cast<std::size_t>(i)].records;
-    records.push_back(std::move(queue.front()));
+    if (i == options_.me) continue;
+    const auto index = static_cast<std::size_t>(i);
+    auto& queue = members_[index].records;
+    taken_[index].swap(queue.front());
+    if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(queue.front()));
     queue.pop_front();
   }
-  return records;
+  return true;
+}
+
+Status OrderedLane::makesNoSense(int member) const {
+  return Status::internal(options_.memberNames[static_cast<std::size_t>(member)] +
+                          " sent an ordered operation that makes no sense");
 }
 
 Status OrderedLane::step(std::vector<Finished>& finished) {
-  {
+  if (trouble_) {
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < size(); ++i) {
-      if (members_[static_cast<std::size_t>(i)].corrupt) {
-        return Status::internal(options_.memberNames[static_cast<std::size_t>(i)] +
-                                " sent an ordered operation that makes no sense");
-      }
+      if (members_[static_cast<std::size_t>(i)].corrupt) return makesNoSense(i);
     }
   }
   while (busy()) {
     const Flight* oldest = nullptr;  // stays where it is: only the driver takes one out
-    std::optional<Records> records;
     {
       const std::lock_guard lock(order_);
-      if (flights_.empty() || !flights_.front().sent) return {};
-      records = takeRecords();
-      if (!records) return {};
+      if (flights_.empty() || !flights_.front().sent || !takeRecords()) return {};
       oldest = &flights_.front();
     }
     // Without the lock: it calls the caller's allocator, which may need what a thread that submits
     // holds.
-    finished.push_back(finish(*oldest, *records));
+    finished.push_back(finish(*oldest));
     const std::lock_guard lock(order_);
     flights_.pop_front();
     ++finished_;
@@ -176,7 +169,14 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
   return {};
 }
 
-Status OrderedLane::agreement(const Flight& flight, const std::vector<OrderedRecord>& parts,
+std::string OrderedLane::nameOf(const Flight& flight) const {
+  const Request& request = flight.entry->request;
+  if (!request.name.empty()) return request.name;
+  return "ordered " + std::string(name(request.meta.kind)) + " " +
+         std::to_string(flight.number + 1);
+}
+
+Status OrderedLane::agreement(const Flight& flight, std::span<const OrderedRecord> parts,
                               int& culprit) const {
   if (std::all_of(parts.begin(), parts.end(), [&](const OrderedRecord& part) {
         return part.head.size() == flight.head.size() &&
@@ -189,8 +189,7 @@ Status OrderedLane::agreement(const Flight& flight, const std::vector<OrderedRec
     auto head = decodeOrderedHead(parts[i].head);
     if (!head) {
       culprit = static_cast<int>(i);
-      return Status::internal(options_.memberNames[i] +
-                              " sent an ordered operation that makes no sense");
+      return makesNoSense(culprit);
     }
     heads.push_back(std::move(*head));
   }
@@ -216,19 +215,25 @@ Status OrderedLane::agreement(const Flight& flight, const std::vector<OrderedRec
   return Status(Code::kMismatch, std::move(found->text));
 }
 
-OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& records) const {
+OrderedLane::Finished OrderedLane::finish(const Flight& flight) const {
   Entry& entry = *flight.entry;
   const Meta& meta = entry.request.meta;
   Finished finished{flight.entry, {}};
-  std::vector<OrderedRecord> parts;
+  std::array<OrderedRecord, kMostMembers> records;
+  const std::span<OrderedRecord> parts(records.data(), members_.size());
   for (int i = 0; i < size(); ++i) {
+    const auto index = static_cast<std::size_t>(i);
     // They were looked at when they came.
-    auto part = decodeOrdered(records[static_cast<std::size_t>(i)]);
-    parts.push_back(i == options_.me || !part ? OrderedRecord{false, flight.number, flight.head, {}}
-                                              : *part);
+    const auto part = i == options_.me
+                          ? std::nullopt
+                          : decodeOrdered(taken_[index].bytes().subspan(options_.room));
+    parts[index] = part ? *part : OrderedRecord{false, flight.number, flight.head, {}};
   }
   finished.status = agreement(flight, parts, finished.culprit);
-  if (!finished.status.ok()) return finished;
+  if (!finished.status.ok()) {
+    entry.request.name = nameOf(flight);
+    return finished;
+  }
   const std::int64_t bytes = meta.kind == Kind::kBarrier ? 0 : meta.bytes();
   for (int i = 0; i < size(); ++i) {
     auto& part = parts[static_cast<std::size_t>(i)];
@@ -256,8 +261,9 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& r
     return finished;
   }
   if (bytes == 0) return finished;
-  std::vector<const void*> sources;
-  for (const auto& part : parts) sources.push_back(part.payload.data());
+  std::array<const void*, kMostMembers> payloads;
+  for (std::size_t i = 0; i < parts.size(); ++i) payloads[i] = parts[i].payload.data();
+  const std::span<const void* const> sources(payloads.data(), parts.size());
   Scale scale{meta.prescale, meta.postscale, 1};
   if (meta.op == ReduceOp::kAverage) scale.divisor = size();
   const FpModeGuard guard;
@@ -268,10 +274,10 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& r
 }
 
 int OrderedLane::lostTo() const {
-  if (!busy()) return -1;
+  if (!trouble_ || !busy()) return -1;
   const std::lock_guard lock(mutex_);
-  for (const int member : missing()) {
-    if (members_[static_cast<std::size_t>(member)].left) return member;
+  for (int i = 0; i < size(); ++i) {
+    if (lacksRecord(i) && members_[static_cast<std::size_t>(i)].left) return i;
   }
   return -1;
 }
@@ -282,13 +288,20 @@ std::optional<OrderedLane::Stall> OrderedLane::stall(TimePoint now, Duration old
   const Entry& oldest = *flights_.front().entry;
   if (now - oldest.submitted < olderThan) return std::nullopt;
   const std::lock_guard arrivals(mutex_);
-  return Stall{oldest.request.name, missing(), now - oldest.submitted};
+  Stall stall{nameOf(flights_.front()), {}, now - oldest.submitted};
+  for (int i = 0; i < size(); ++i) {
+    if (lacksRecord(i)) stall.missing.push_back(i);
+  }
+  return stall;
 }
 
 std::vector<EntryPtr> OrderedLane::takeAll() {
   const std::lock_guard lock(order_);
   std::vector<EntryPtr> entries;
-  for (auto& flight : flights_) entries.push_back(std::move(flight.entry));
+  for (auto& flight : flights_) {
+    flight.entry->request.name = nameOf(flight);
+    entries.push_back(std::move(flight.entry));
+  }
   flights_.clear();
   busy_.store(0, std::memory_order_relaxed);
   return entries;

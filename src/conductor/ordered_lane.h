@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "base/raw_bytes.h"
 #include "conductor/entry.h"
 #include "control/agreement.h"
 #include "control/ordered_record.h"
@@ -35,9 +36,9 @@ class OrderedLane {
   struct Options {
     std::vector<std::string> memberNames;  // "rank 3"
     int me = 0;
-    // To that member; those of a member arrive in order. Any thread.
-    // The first `room` bytes of a message are the sender's.
-    std::function<void(int member, std::string message)> send;
+    // A message in two parts, to that member; those of a member arrive in order. Any thread.
+    // Its first `room` bytes are the sender's.
+    std::function<void(int member, std::string& front, std::span<const std::byte> body)> send;
     std::size_t room = 0;
     // Something came for the driver. Any thread.
     std::function<void()> wake;
@@ -64,8 +65,8 @@ class OrderedLane {
   static bool takes(const Meta& meta, int members);
 
   void submit(const EntryPtr& entry);
-  // From another member, as it came.
-  void receive(int member, std::span<const std::byte> message);
+  // From another member, as it came; what is left in the message's place is memory to use again.
+  void receive(int member, RawBytes& message);
   // Tells the others that nothing comes any more. Once.
   void leave();
 
@@ -87,27 +88,28 @@ class OrderedLane {
     bool sent = false;
   };
   struct Member {
-    std::deque<std::vector<std::byte>> records;
+    std::deque<RawBytes> records;
     std::uint64_t next = 0;  // number of its next record
     bool left = false;
     bool corrupt = false;
   };
-  using Records = std::vector<std::vector<std::byte>>;
 
   int size() const { return static_cast<int>(options_.memberNames.size()); }
   // Under order_.
   void sendWhatMay();
   void send(Flight& flight);
-  // Everybody's record of the oldest operation, or nothing.
-  std::optional<Records> takeRecords();
-  std::vector<int> missing() const;  // members without a record of it
-  Finished finish(const Flight& flight, const Records& records) const;
+  // Everybody's record of the oldest operation into taken_; false: not all are here.
+  bool takeRecords();
+  bool lacksRecord(int member) const;  // of the oldest operation; under mutex_
+  std::string nameOf(const Flight& flight) const;
+  Finished finish(const Flight& flight) const;
   // A mismatch, or a head that cannot be read, and whose.
-  Status agreement(const Flight& flight, const std::vector<OrderedRecord>& parts,
-                   int& culprit) const;
+  Status agreement(const Flight& flight, std::span<const OrderedRecord> parts, int& culprit) const;
+  Status makesNoSense(int member) const;
 
   const Options options_;
   std::atomic<std::size_t> busy_{0};
+  std::atomic<bool> trouble_{false};  // a member has left, or is corrupt
 
   mutable std::mutex order_;
   // Guarded by order_, which is held while sending and never taken by receive().
@@ -119,6 +121,10 @@ class OrderedLane {
   mutable std::mutex mutex_;
   // Guarded by mutex_; taken after order_.
   std::vector<Member> members_;
+  std::vector<RawBytes> spare_;  // memory of records that are done with
+
+  // The driver's: records of the operation that is being finished.
+  std::vector<RawBytes> taken_;
 };
 
 }  // namespace farandole

@@ -34,6 +34,7 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
   // First everything that can be refused, then nothing that can.
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Request& request = entries[i]->request;
+    entries[i]->byOrder = goesByOrder(request);
     if (request.meta.kind == Kind::kJoin) {
       if (join_) {
         return Status(Code::kDuplicateName,
@@ -41,7 +42,7 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
       }
       continue;
     }
-    if (isPointToPoint(request.meta.kind) || request.name.empty() || goesByOrder(request)) continue;
+    if (isPointToPoint(request.meta.kind) || request.name.empty() || entries[i]->byOrder) continue;
     const auto found = names_.find(request.name);
     bool duplicate = found != names_.end() && found->second.inFlight;
     for (std::size_t j = 0; j < i && !duplicate; ++j)
@@ -57,7 +58,7 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Request& request = entries[i]->request;
     if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin ||
-        goesByOrder(request)) {
+        entries[i]->byOrder) {
       continue;
     }
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
@@ -104,7 +105,7 @@ void ProcessSet::publish(const EntryPtr& entry) {
     anyNewPointToPoint_.store(true, std::memory_order_release);
     return;
   }
-  if (goesByOrder(request)) {
+  if (entry->byOrder) {
     ++orderedInFlight_;
     parts_.lane->submit(entry);
     return;

@@ -46,12 +46,12 @@ std::vector<std::byte> framed(Writer head, std::span<const std::byte> body) {
 
 LinkControl::LinkControl(Switchboard& switchboard, Options options)
     : switchboard_(switchboard), options_(std::move(options)), members_(options_.ranks.size()) {
-  switchboard_.attach(options_.key, [this](int from, std::span<const std::byte> message) {
-    receive(from, message);
+  switchboard_.control().attach(options_.key, [this](int from, const std::string& message) {
+    receive(from, std::as_bytes(std::span(message)).subspan(Switchboard::kFront));
   });
 }
 
-LinkControl::~LinkControl() { switchboard_.detach(options_.key); }
+LinkControl::~LinkControl() { switchboard_.control().detach(options_.key); }
 
 int LinkControl::memberOf(int rank) const {
   const auto found = std::find(options_.ranks.begin(), options_.ranks.end(), rank);

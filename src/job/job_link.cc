@@ -29,10 +29,13 @@ Result<std::unique_ptr<JobLink>> JobLink::start(const Config& config, std::uint6
   std::unique_ptr<JobLink> link(new JobLink());
   link->mesh_ = std::move(mesh).value();
   link->switchboard_ = std::make_unique<Switchboard>(*link->mesh_);
-  link->mesh_->onControl([raw = link.get()](int peer, std::string_view message) {
-    if (Status status = raw->switchboard_->deliver(peer, message); !status.ok()) {
+  link->mesh_->onControl([raw = link.get()](int peer, std::string& message) {
+    if (Status status = raw->switchboard_->control().deliver(peer, message); !status.ok()) {
       raw->peerEnded(peer, status);
     }
+  });
+  link->mesh_->onRecord([raw = link.get()](int peer, RawBytes& message) {
+    return raw->switchboard_->records().deliver(peer, message);
   });
   link->mesh_->onPeerEnd(
       [raw = link.get()](int peer, const Status& status) { raw->peerEnded(peer, status); });

@@ -43,7 +43,8 @@ Status checkNotice(const FrameHeader& header, bool slot, bool total) {
 Status check(const FrameHeader& header) {
   switch (header.type) {
     case FrameType::kData: return checkData(header);
-    case FrameType::kControl: return checkControl(header);
+    case FrameType::kControl:
+    case FrameType::kRecord: return checkControl(header);
     case FrameType::kHeartbeat: return checkNotice(header, false, false);
     case FrameType::kOffer: return checkNotice(header, true, true);
     case FrameType::kPosted: return checkNotice(header, true, true);

@@ -63,7 +63,8 @@ Status FrameWriter::fill(Outbox& outbox, std::vector<LinkCallback>& done) {
       if (!tag.ok()) return tag.status();
       stage(tag.value());
     }
-    const bool control = frame->header.type == FrameType::kControl;
+    const bool control =
+        frame->header.type == FrameType::kControl || frame->header.type == FrameType::kRecord;
     std::span<const std::uint8_t> payload = frame->payload;
     if (control) {
       control_ = std::move(frame->control);
@@ -111,6 +112,12 @@ Result<bool> FrameWriter::write(Stream& stream, Outbox& outbox, std::size_t budg
     advance(sent.value());
     written += sent.value();
   }
+}
+
+void FrameWriter::finish(std::string rest) {
+  control_ = std::move(rest);
+  payload_ = {reinterpret_cast<const std::uint8_t*>(control_.data()), control_.size()};
+  payloadDone_ = 0;
 }
 
 LinkCallback FrameWriter::abandon() {

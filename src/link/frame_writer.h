@@ -24,6 +24,8 @@ class FrameWriter {
   // left.
   Result<bool> write(Stream& stream, Outbox& outbox, std::size_t budget,
                      std::vector<LinkCallback>& done);
+  // The rest of a frame whose beginning was written past this writer, which was idle.
+  void finish(std::string rest);
   // The callback of the message whose last piece is not written.
   LinkCallback abandon();
 

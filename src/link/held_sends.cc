@@ -28,6 +28,8 @@ void HeldSends::end() {
   held.writing.clear();
 }
 
+bool HeldSends::active() { return held.active; }
+
 bool HeldSends::add(const std::shared_ptr<LinkConnection>& connection) {
   if (!held.active) return false;
   held.connections.push_back(connection);

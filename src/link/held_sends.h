@@ -21,6 +21,7 @@ class HeldSends {
   static void end();
   // True if this thread holds; the connection is then written by end(). Each is added once.
   static bool add(const std::shared_ptr<LinkConnection>& connection);
+  static bool active();
 };
 
 }  // namespace link

@@ -85,6 +85,24 @@ Status LinkConnection::control(std::string message) {
   return status;
 }
 
+Status LinkConnection::record(std::string_view front, std::span<const std::byte> body) {
+  std::unique_lock lock(mutex_);
+  if (state_ != State::kWaiting && state_ != State::kOpen) return end_;
+  // A seal, or a TLS record, is made of the whole: the writer's work.
+  if (mode_ == WireSecurity::kHandshake && nothingWaitsLocked() &&
+      front.size() + body.size() <= link::kMaxControl) {
+    writeRecordLocked(front, body);
+    return {};
+  }
+  std::string message(front);
+  message.append(reinterpret_cast<const char*>(body.data()), body.size());
+  Status status = outbox_.control(std::move(message), link::FrameType::kRecord);
+  if (!status.ok()) status = namedLocked(std::move(status));
+  flushIfSmallLocked();
+  release(lock);
+  return status;
+}
+
 void LinkConnection::leave() {
   std::unique_lock lock(mutex_);
   const Status left(Code::kShutdown, "this rank has shut down its connections");

@@ -13,10 +13,12 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/raw_bytes.h"
 #include "base/status.h"
 #include "link/congestion.h"
 #include "link/frame_reader.h"
@@ -65,6 +67,10 @@ class LinkConnection : public LinkHandler,
   // may only note it.
   struct Events {
     std::function<void(std::string message)> onControl;
+    // A record is not noted but dealt with at once, so it takes few locks, and none that is held
+    // while anything is sent. The message may be kept: what is left in its place is used for the
+    // next one. An error ends the connection.
+    std::function<Status(RawBytes& message)> onRecord;
     // Once. kShutdown: the other side said goodbye; kPeerLost; kMismatch: it broke the protocol, or
     // what came was damaged.
     std::function<void(const Status&)> onEnd;
@@ -96,6 +102,8 @@ class LinkConnection : public LinkHandler,
   void unwatch(std::uint64_t slot, std::uint64_t id);
   // Copied. An error if the connection has ended or too much waits for it.
   Status control(std::string message);
+  // The same, in two parts, for onRecord; in line with the control messages.
+  Status record(std::string_view front, std::span<const std::byte> body);
 
   // Fails everything under way and says goodbye behind the control messages that wait.
   void leave();
@@ -129,6 +137,10 @@ class LinkConnection : public LinkHandler,
   void recvLocked(link::ReceiveOperation operation);
   void flushLocked();
   void flushIfSmallLocked();
+  // Whether what is sent now may go straight to the socket.
+  bool nothingWaitsLocked() const;
+  void writeRecordLocked(std::string_view front, std::span<const std::byte> body);
+  void brokenLocked(Status status);
   // True if something came, or its end.
   bool readLocked();
   void drainLocked();
@@ -161,6 +173,7 @@ class LinkConnection : public LinkHandler,
   link::Outbox outbox_;
   link::Inbox inbox_;
   std::string controlMessage_;  // being received
+  RawBytes recordMessage_;      // the same
   bool full_ = false;           // the socket had no room; waiting for it
   bool watchesRoom_ = false;    // the loop will tell when it has room
   bool held_ = false;           // a thread writes it at the end of its turn

@@ -84,16 +84,47 @@ void LinkConnection::flushLocked() {
   const Result<bool> written = writer_.write(stream_, outbox_, kTurnBytes, done);
   lastSent_ = Clock::now();
   for (LinkCallback& callback : done) finishLocked(std::move(callback), {});
-  if (!written.ok()) {
-    // The other side may have said why before it closed: read that first, on the loop.
-    broken_ = written.status();
-    watchLocked(false);
-    loop_->callAgain(id_);
-    return;
-  }
+  if (!written.ok()) return brokenLocked(written.status());
   full_ = !written.value();
   watchLocked(full_);
   if (written.value() && state_ == State::kLeaving) stream_.finishWriting();
+}
+
+void LinkConnection::brokenLocked(Status status) {
+  // The other side may have said why before it closed: read that first, on the loop.
+  broken_ = std::move(status);
+  watchLocked(false);
+  loop_->callAgain(id_);
+}
+
+bool LinkConnection::nothingWaitsLocked() const {
+  return state_ == State::kOpen && !full_ && !held_ && broken_.ok() && !link::HeldSends::active() &&
+         writer_.idle() && outbox_.empty();
+}
+
+void LinkConnection::writeRecordLocked(std::string_view front, std::span<const std::byte> body) {
+  const std::size_t total = link::kFrameHeaderBytes + front.size() + body.size();
+  link::FrameHeader header{link::FrameType::kRecord, epoch_};
+  header.length = static_cast<std::uint32_t>(front.size() + body.size());
+  const link::FrameHeaderBytes head = link::encodeFrameHeader(header);
+  const std::array<iovec, 3> pieces = {iovec{const_cast<std::uint8_t*>(head.data()), head.size()},
+                                       iovec{const_cast<char*>(front.data()), front.size()},
+                                       iovec{const_cast<std::byte*>(body.data()), body.size()}};
+  const Result<std::size_t> sent = stream_.write(pieces);
+  lastSent_ = Clock::now();
+  if (!sent.ok()) return brokenLocked(sent.status());
+  if (sent.value() == total) return;
+  std::string rest;
+  rest.reserve(total - sent.value());
+  std::size_t skip = sent.value();
+  for (const iovec& piece : pieces) {
+    const std::size_t gone = std::min(skip, piece.iov_len);
+    rest.append(static_cast<const char*>(piece.iov_base) + gone, piece.iov_len - gone);
+    skip -= gone;
+  }
+  writer_.finish(std::move(rest));
+  full_ = true;
+  watchLocked(true);
 }
 
 bool LinkConnection::readLocked() {
@@ -150,6 +181,10 @@ Result<std::span<std::uint8_t>> LinkConnection::frameBegins(const link::FrameHea
                                        ", this rank in epoch " + std::to_string(epoch_));
   }
   if (header.type == link::FrameType::kData) return inbox_.begin(header);
+  if (header.type == link::FrameType::kRecord) {
+    recordMessage_.renew(header.length);
+    return std::span(reinterpret_cast<std::uint8_t*>(recordMessage_.data()), header.length);
+  }
   controlMessage_.resize(header.length);
   return std::span(reinterpret_cast<std::uint8_t*>(controlMessage_.data()), controlMessage_.size());
 }
@@ -165,6 +200,9 @@ Result<bool> LinkConnection::frameEnds(const link::FrameHeader& header) {
         events_.onControl(std::exchange(controlMessage_, {}));
         noted_ = true;
       }
+      break;
+    case link::FrameType::kRecord:
+      if (events_.onRecord) status = events_.onRecord(recordMessage_);
       break;
     case link::FrameType::kHeartbeat: break;
     case link::FrameType::kOffer: status = inbox_.offered(header.slot, header.total); break;

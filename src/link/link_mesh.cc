@@ -143,12 +143,23 @@ Status LinkMesh::sendControl(int peer, std::string message) {
   return (*connection)->control(std::move(message));
 }
 
+Status LinkMesh::sendRecord(int peer, std::string_view front, std::span<const std::byte> body) {
+  if (forkGeneration() != owner_) return forked();
+  Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, 0);
+  if (!connection.ok()) return connection.status();
+  return (*connection)->record(front, body);
+}
+
 void LinkMesh::onControl(ControlCallback callback) {
   if (forkGeneration() == owner_) core_->onControl(std::move(callback));
 }
 
 void LinkMesh::onPeerEnd(EndCallback callback) {
   if (forkGeneration() == owner_) core_->onPeerEnd(std::move(callback));
+}
+
+void LinkMesh::onRecord(RecordCallback callback) {
+  if (forkGeneration() == owner_) core_->onRecord(std::move(callback));
 }
 
 void LinkMesh::drop(int peer, Status why) {

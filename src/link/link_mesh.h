@@ -71,7 +71,8 @@ struct LinkHandle {
 class LinkMesh {
  public:
   using AnyCallback = std::function<void(const Status&, int peer)>;
-  using ControlCallback = std::function<void(int peer, std::string_view message)>;
+  using ControlCallback = std::function<void(int peer, std::string& message)>;
+  using RecordCallback = std::function<Status(int peer, RawBytes& message)>;
   using EndCallback = std::function<void(int peer, const Status&)>;
 
   static Result<std::unique_ptr<LinkMesh>> start(const LinkMeshOptions& options);
@@ -102,6 +103,9 @@ class LinkMesh {
   // Arrive in order, and overtake messages. At most link::kMaxControl bytes.
   Status sendControl(int peer, std::string message);
 
+  // In line with the control messages. At most link::kMaxControl bytes together.
+  Status sendRecord(int peer, std::string_view front, std::span<const std::byte> body);
+
   // Reads and writes whatever is ready, on this thread, and calls the callbacks of it here. Never
   // waits. True if something was ready. While it is called again and again the loop's thread leaves
   // the open connections to it, and does heartbeats, silence and connecting as ever; three
@@ -116,12 +120,14 @@ class LinkMesh {
   static void hold();
   static void letGo();
 
-  // Both are told on the loop's thread or inside poll(), one at a time, those of a peer in order.
-  // Set both before the first use and before the others are told the card.
+  // These are told on the loop's thread or inside poll(), one at a time, those of a peer in order.
+  // Set all before the first use and before the others are told the card. The message may be kept.
   void onControl(ControlCallback callback);
   // Once per peer. kShutdown: it left in good order; kPeerLost: it did not; kMismatch: it is of
   // another kind, or what came was damaged; kUnavailable: it could not be reached.
   void onPeerEnd(EndCallback callback);
+  // Not one at a time: those of two peers may come at once; see LinkConnection::Events.
+  void onRecord(RecordCallback callback);
 
   // Ends everything with this peer; afterwards no memory of its sends and receives is touched.
   void drop(int peer, Status why);

@@ -69,9 +69,12 @@ LinkMesh::Core::Lane& LinkMesh::Core::laneLocked(int peer, std::uint32_t lane) {
     entry.connection = std::make_shared<LinkConnection>(
         loop_, peer, options_.epoch, options_.security, options_.limits,
         LinkConnection::Events{[this, peer](std::string message) {
-                                 teller_.note([this, peer, text = std::move(message)] {
+                                 teller_.note([this, peer, text = std::move(message)]() mutable {
                                    tellControl(peer, text);
                                  });
+                               },
+                               [this, peer](RawBytes& message) {
+                                 return onRecord_ ? onRecord_(peer, message) : Status();
                                },
                                [this, peer](const Status& why) {
                                  teller_.note([this, peer, why] { peerEnded(peer, why); });
@@ -128,7 +131,7 @@ void LinkMesh::Core::peerEnded(int peer, Status why) {
   tell();
 }
 
-void LinkMesh::Core::tellControl(int peer, std::string_view message) {
+void LinkMesh::Core::tellControl(int peer, std::string& message) {
   ControlCallback callback;
   {
     const std::lock_guard lock(mutex_);
@@ -182,6 +185,11 @@ void LinkMesh::Core::onControl(ControlCallback callback) {
 void LinkMesh::Core::onPeerEnd(EndCallback callback) {
   const std::lock_guard lock(mutex_);
   onPeerEnd_ = std::move(callback);
+}
+
+void LinkMesh::Core::onRecord(RecordCallback callback) {
+  const std::lock_guard lock(mutex_);
+  onRecord_ = std::move(callback);
 }
 
 void LinkMesh::Core::leaveAll() {

@@ -42,6 +42,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
 
   void onControl(ControlCallback callback);
   void onPeerEnd(EndCallback callback);
+  void onRecord(RecordCallback callback);
 
  private:
   enum class LaneState { kIdle, kDialling, kOpen };
@@ -66,7 +67,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   void peerEnded(int peer, Status why);
   void cancelDials(int peer);
   void leaveAll();
-  void tellControl(int peer, std::string_view message);
+  void tellControl(int peer, std::string& message);
   void tellEnd(int peer, const Status& why);
   // Here if this thread may, else on the loop's.
   void tell();
@@ -87,6 +88,8 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   std::vector<Peer> peers_;
   ControlCallback onControl_;
   EndCallback onPeerEnd_;
+  // Set before there are connections, and never again.
+  RecordCallback onRecord_;
 };
 
 }  // namespace farandole

@@ -86,7 +86,7 @@ std::optional<LinkCallback> Outbox::cancel(std::uint64_t slot, std::uint64_t id)
   return done;
 }
 
-Status Outbox::control(std::string bytes) {
+Status Outbox::control(std::string bytes, FrameType type) {
   if (bytes.size() > kMaxControl) {
     return Status::invalid("a control message has at most " + std::to_string(kMaxControl) +
                            " bytes, not " + std::to_string(bytes.size()));
@@ -95,7 +95,7 @@ Status Outbox::control(std::string bytes) {
     return Status::unavailable("it does not take the control messages that wait for it");
   }
   controlBytes_ += bytes.size();
-  control_.push_back(std::move(bytes));
+  control_.push_back({type, std::move(bytes)});
   return {};
 }
 
@@ -146,7 +146,8 @@ std::optional<OutFrame> Outbox::next() {
     return frame;
   }
   if (!control_.empty()) {
-    OutFrame frame{header(FrameType::kControl), {}, std::move(control_.front()), nullptr};
+    Message& message = control_.front();
+    OutFrame frame{header(message.type), {}, std::move(message.bytes), nullptr};
     control_.pop_front();
     controlBytes_ -= frame.control.size();
     frame.header.length = static_cast<std::uint32_t>(frame.control.size());

@@ -63,7 +63,8 @@ class Outbox {
   // The callback of a send of which the receiver knows nothing; none if it does, if the send is
   // unknown, or if another one of its slot follows, whose place would change.
   std::optional<LinkCallback> cancel(std::uint64_t slot, std::uint64_t id);
-  Status control(std::string bytes);
+  // type: kControl or kRecord; they keep their order.
+  Status control(std::string bytes, FrameType type = FrameType::kControl);
   void notice(FrameType type, std::uint64_t slot = 0, std::uint64_t total = 0);
   // The last frame, behind the control messages that wait. Data that waits is not sent: it is to be
   // failed by the caller.
@@ -86,6 +87,10 @@ class Outbox {
     SendOperation operation;
     std::uint64_t offset = 0;
   };
+  struct Message {
+    FrameType type = FrameType::kControl;
+    std::string bytes;
+  };
   struct Slot {
     std::deque<SendOperation> waiting;  // offered
     std::deque<std::uint64_t> posted;   // announced by the receiver, not used yet
@@ -103,7 +108,7 @@ class Outbox {
   std::size_t controlBytes_ = 0;
   bool leaving_ = false;
   std::deque<FrameHeader> notices_;
-  std::deque<std::string> control_;
+  std::deque<Message> control_;
   // Offers stand in the same line as data: an offer must not overtake data of its own slot.
   std::deque<Item> ready_;
   std::unordered_map<std::uint64_t, Slot> slots_;

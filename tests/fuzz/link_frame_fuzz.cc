@@ -83,6 +83,7 @@ void runFrames(Input input) {
       case link::FrameType::kOffer: status = inbox.offered(frame.slot, frame.total); break;
       case link::FrameType::kPosted: status = outbox.posted(frame.slot, frame.total); break;
       case link::FrameType::kCredit: status = outbox.credit(frame.total); break;
+      case link::FrameType::kRecord:
       case link::FrameType::kControl: require(frame.length <= link::kMaxControl); break;
       case link::FrameType::kHeartbeat: break;
       case link::FrameType::kGoodbye: return;

@@ -2,6 +2,8 @@
 // test delivers it.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -25,8 +27,10 @@ class Lanes {
       options.memberNames = names;
       options.me = i;
       options.room = kRoom;
-      options.send = [this, i](int to, std::string message) {
-        under_[{i, to}].push_back(message.substr(kRoom));
+      options.send = [this, i](int to, const std::string& front, std::span<const std::byte> body) {
+        std::string message = front.substr(kRoom);
+        message.append(reinterpret_cast<const char*>(body.data()), body.size());
+        under_[{i, to}].push_back(std::move(message));
       };
       options.wake = [this, i] { ++wakes[static_cast<std::size_t>(i)]; };
       options.detach = [this] { ++detached; };
@@ -48,9 +52,11 @@ class Lanes {
   }
   void put(int from, int to, const std::string& message) {
     // A block of its own, so that a sanitizer sees a read beyond it.
-    const std::vector<std::byte> copy(
-        reinterpret_cast<const std::byte*>(message.data()),
-        reinterpret_cast<const std::byte*>(message.data()) + message.size());
+    RawBytes copy;
+    copy.renew(kRoom + message.size());
+    std::memset(copy.data(), 0, kRoom);
+    std::copy_n(reinterpret_cast<const std::byte*>(message.data()), message.size(),
+                copy.data() + kRoom);
     (*this)[to].receive(from, copy);
   }
   // Delivers and steps until nothing moves; what finished, by member. backwards: the last member's

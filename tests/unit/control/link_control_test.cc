@@ -46,8 +46,8 @@ class LinkControlTest : public ::testing::Test {
       auto& each = *ranks_.emplace_back(std::make_unique<Rank>());
       each.mesh = startMesh(options(rank, size));
       each.board = std::make_unique<Switchboard>(*each.mesh);
-      each.mesh->onControl([board = each.board.get()](int peer, std::string_view message) {
-        EXPECT_TRUE(board->deliver(peer, message).ok());
+      each.mesh->onControl([board = each.board.get()](int peer, std::string& message) {
+        EXPECT_TRUE(board->control().deliver(peer, message).ok());
       });
       each.mesh->onPeerEnd([](int, const Status&) {});
     }

@@ -46,6 +46,9 @@ TEST(LinkFrames, EveryLengthIsChecked) {
   EXPECT_FALSE(decodes({FrameType::kData, 0, 10, 1, 10, ~0ULL - 5}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 0, 1, 10, 0}));
   EXPECT_FALSE(decodes({FrameType::kControl, 0, link::kMaxControl + 1, 0, 0, 0}));
+  EXPECT_TRUE(decodes({FrameType::kRecord, 1, link::kMaxControl, 0, 0, 0}));
+  EXPECT_FALSE(decodes({FrameType::kRecord, 0, link::kMaxControl + 1, 0, 0, 0}));
+  EXPECT_FALSE(decodes({FrameType::kRecord, 0, 1, 5, 0, 0}));
   EXPECT_FALSE(decodes({FrameType::kControl, 0, 1, 0, 1, 0}));
   EXPECT_FALSE(decodes({FrameType::kHeartbeat, 0, 1, 0, 0, 0}));
   EXPECT_FALSE(decodes({FrameType::kCredit, 0, 0, 1, 1, 0}));

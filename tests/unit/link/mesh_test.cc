@@ -147,6 +147,60 @@ TEST_P(Modes, ControlMessagesArriveInOrderBesideData) {
             Code::kInvalidArgument);
 }
 
+TEST_P(Modes, RecordsArriveInLineWithControlMessages) {
+  Pair pair(GetParam());
+  constexpr int kCount = 300;
+  std::mutex mutex;
+  std::vector<std::string> heard;
+  std::vector<std::string> controls;
+  Outcome last;
+  Outcome lastControl;
+  pair.b->onControl([&, done = lastControl.callback()](int, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    controls.emplace_back(message);
+    if (controls.size() == kCount / 10) done({});
+  });
+  pair.b->onRecord([&, done = last.callback()](int peer, RawBytes& message) -> Status {
+    EXPECT_EQ(peer, 0);
+    const RawBytes kept = std::move(message);
+    const std::lock_guard lock(mutex);
+    heard.emplace_back(reinterpret_cast<const char*>(kept.bytes().data()), kept.size());
+    if (heard.size() == kCount) done({});
+    return {};
+  });
+  ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 1, 4).ok());  // connects
+  std::vector<std::string> expected;
+  std::vector<std::string> expectedControls;
+  for (int i = 0; i < kCount; ++i) {
+    // Together far more than a socket holds: some are written in pieces, and some wait.
+    const std::string front = "record " + std::to_string(i) + ": ";
+    const Bytes body = randomBytes(static_cast<std::size_t>(i % 3 == 0 ? 65536 : i), i);
+    expected.push_back(front);
+    expected.back().append(body.begin(), body.end());
+    ASSERT_TRUE(pair.a->sendRecord(1, front, std::as_bytes(std::span(body))).ok());
+    if (i % 10 != 0) continue;
+    expectedControls.push_back("control " + std::to_string(i));
+    ASSERT_TRUE(pair.a->sendControl(1, expectedControls.back()).ok());
+  }
+  EXPECT_TRUE(last.wait().ok());
+  EXPECT_TRUE(lastControl.wait().ok());
+  const std::lock_guard lock(mutex);
+  EXPECT_TRUE(heard == expected);
+  EXPECT_EQ(controls, expectedControls);
+  const Bytes tooMuch(link::kMaxControl);
+  EXPECT_EQ(pair.a->sendRecord(1, "x", std::as_bytes(std::span(tooMuch))).code(),
+            Code::kInvalidArgument);
+}
+
+TEST_P(Modes, ARecordThatIsRefusedEndsTheConnection) {
+  Pair pair(GetParam());
+  Outcome ended;
+  pair.b->onRecord([](int, RawBytes&) { return Status(Code::kMismatch, "no such thing"); });
+  pair.b->onPeerEnd([done = ended.callback()](int, const Status& why) { done(why); });
+  ASSERT_TRUE(pair.a->sendRecord(1, "what", {}).ok());
+  EXPECT_THAT(ended.wait().message(), HasSubstr("rank 0 on host0: no such thing"));
+}
+
 TEST_P(Modes, APeerThatDoesNotReceiveCostsNoMemoryAndBlocksNoOtherSlot) {
   Pair pair(GetParam());
   ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 99, 10).ok());
