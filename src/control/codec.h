@@ -20,30 +20,36 @@ namespace farandole {
 class Writer {
  public:
   // Most messages are no longer.
-  Writer() { bytes_.reserve(128); }
+  Writer() : bytes_(128) {}
   template <typename T>
   void number(T value) {
     static_assert(std::is_arithmetic_v<T>);
-    const auto at = bytes_.size();
-    bytes_.resize(at + sizeof value);
-    std::memcpy(bytes_.data() + at, &value, sizeof value);
+    append(&value, sizeof value);
   }
   void text(std::string_view value) {
     number(static_cast<std::uint32_t>(value.size()));
-    const auto at = bytes_.size();
-    bytes_.resize(at + value.size());
-    if (!value.empty()) std::memcpy(bytes_.data() + at, value.data(), value.size());
+    append(value.data(), value.size());
   }
   void numbers(std::span<const std::int64_t> values) {
     number(static_cast<std::uint32_t>(values.size()));
     for (const auto value : values) number(value);
   }
 
-  std::span<const std::byte> bytes() const { return bytes_; }
-  std::vector<std::byte> take() { return std::move(bytes_); }
+  std::span<const std::byte> bytes() const { return std::span(bytes_).first(used_); }
+  std::vector<std::byte> take() {
+    bytes_.resize(used_);
+    return std::move(bytes_);
+  }
 
  private:
-  std::vector<std::byte> bytes_;
+  void append(const void* from, std::size_t size) {
+    if (size > bytes_.size() - used_) bytes_.resize(2 * bytes_.size() + size);
+    if (size > 0) std::memcpy(bytes_.data() + used_, from, size);
+    used_ += size;
+  }
+
+  std::vector<std::byte> bytes_;  // longer than what was written
+  std::size_t used_ = 0;
 };
 
 class Reader {

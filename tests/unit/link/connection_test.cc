@@ -30,7 +30,7 @@ class LinkConnections : public ::testing::Test {
   std::shared_ptr<LinkConnection> open(UniqueFd fd, std::uint32_t epoch, const Outcome& ended) {
     auto connection = std::make_shared<LinkConnection>(
         loop_, 3, epoch, WireSecurity::kHandshake, LinkLimits{},
-        LinkConnection::Events{[](std::string) {}, Outcome(ended).callback(), [] {}});
+        LinkConnection::Events{[](std::string) {}, nullptr, Outcome(ended).callback(), [] {}});
     link::Established established;
     established.fd = std::move(fd);
     established.peer = 3;
