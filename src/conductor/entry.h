@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,8 @@ struct Entry {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
+  // Counted by an ordered lane but gone by its name: its place there. Set when it is submitted.
+  std::optional<std::uint64_t> aside;
   Outcome outcome;
   std::atomic<bool> done{false};
 };

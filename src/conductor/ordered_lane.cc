@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "base/reduce.h"
+#include "conductor/ordered_agreement.h"
 #include "conductor/output.h"
 
 namespace farandole {
 namespace {
 
-constexpr std::uint64_t kAhead = 16;
+constexpr std::size_t kAhead = 16;
+// No member gets there; beyond it numbers could come round.
+constexpr std::uint64_t kMostOperations = 1ULL << 62;
 constexpr int kMostMembers = 16;
 // What a member sends for one operation, to all others together: more is faster with algorithms
 // that do not send everything to everybody.
@@ -39,8 +42,10 @@ OrderedLane::~OrderedLane() {
   if (options_.detach) options_.detach();
 }
 
+bool OrderedLane::serves(int members) { return members >= 2 && members <= kMostMembers; }
+
 bool OrderedLane::takes(const Meta& meta, int members) {
-  if (members < 2 || members > kMostMembers || meta.group != 0) return false;
+  if (!serves(members) || meta.group != 0) return false;
   switch (meta.kind) {
     case Kind::kBarrier: return true;
     case Kind::kAllreduce:
@@ -65,9 +70,8 @@ void OrderedLane::submit(const EntryPtr& entry) {
 }
 
 void OrderedLane::sendWhatMay() {
-  for (auto& flight : flights_) {
-    if (flight.number >= finished_ + kAhead) return;
-    if (!flight.sent) send(flight);
+  for (std::size_t i = 0; i < std::min(flights_.size(), kAhead); ++i) {
+    if (!flights_[i].sent) send(flights_[i]);
   }
 }
 
@@ -92,16 +96,21 @@ void OrderedLane::receive(int member, std::span<const std::byte> message) {
     const std::lock_guard lock(mutex_);
     Member& from = members_[static_cast<std::size_t>(member)];
     const auto record = decodeOrdered(message);
-    if (!record || from.left || (!record->leaves && record->number != from.next) ||
-        from.records.size() > 2 * kAhead) {
+    const auto late = [&] { return !record->aside && record->number < from.next; };
+    if (!record || from.left || record->number > kMostOperations || (!record->leaves && late()) ||
+        from.records.size() > 2 * kAhead || from.asides.size() > 2 * kAhead * kMostMembers) {
       from.corrupt = true;
     } else if (record->leaves) {
       from.left = true;
+    } else if (record->aside) {
+      from.asides.insert_or_assign(record->number,
+                                   std::vector<std::byte>(message.begin(), message.end()));
     } else {
-      ++from.next;
-      from.records.emplace_back(message.begin(), message.end());
+      from.next = record->number + 1;
+      from.records.push_back({record->number, {message.begin(), message.end()}});
     }
   }
+  stirred_.store(true, std::memory_order_release);
   options_.wake();
 }
 
@@ -114,32 +123,29 @@ void OrderedLane::leave() {
   }
 }
 
-std::vector<int> OrderedLane::missing() const {
+std::vector<int> OrderedLane::missing(std::uint64_t number) const {
   std::vector<int> found;
   for (int i = 0; i < size(); ++i) {
-    if (i != options_.me && members_[static_cast<std::size_t>(i)].records.empty()) {
-      found.push_back(i);
-    }
+    const Member& member = members_[static_cast<std::size_t>(i)];
+    const bool here = !member.records.empty() && member.records.front().number == number;
+    if (i != options_.me && !here && !member.asides.contains(number)) found.push_back(i);
   }
   return found;
 }
 
-std::optional<OrderedLane::Records> OrderedLane::takeRecords() {
+std::optional<OrderedLane::Records> OrderedLane::takeRecords(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  Records records;
-  for (int i = 0; i < size(); ++i) {
-    if (i != options_.me && members_[static_cast<std::size_t>(i)].records.empty()) {
-      return std::nullopt;
+  if (!missing(number).empty()) return std::nullopt;
+  Records records(members_.size());
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (static_cast<int>(i) == options_.me) continue;
+    Member& member = members_[i];
+    if (!member.records.empty() && member.records.front().number == number) {
+      records[i] = std::move(member.records.front().message);
+      member.records.pop_front();
+    } else {
+      records[i] = std::move(member.asides.extract(number).mapped());
     }
-  }
-  for (int i = 0; i < size(); ++i) {
-    if (i == options_.me) {
-      records.emplace_back();
-      continue;
-    }
-    auto& queue = members_[static_cast<std::size_t>(i)].records;
-    records.push_back(std::move(queue.front()));
-    queue.pop_front();
   }
   return records;
 }
@@ -154,13 +160,14 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
       }
     }
   }
-  while (busy()) {
+  stirred_.store(false, std::memory_order_relaxed);
+  for (;;) {
     const Flight* oldest = nullptr;  // stays where it is: only the driver takes one out
     std::optional<Records> records;
     {
       const std::lock_guard lock(order_);
-      if (flights_.empty() || !flights_.front().sent) return {};
-      records = takeRecords();
+      if (!settlePasses(finished) || flights_.empty() || !flights_.front().sent) return {};
+      records = takeRecords(flights_.front().number);
       if (!records) return {};
       oldest = &flights_.front();
     }
@@ -169,7 +176,6 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
     finished.push_back(finish(*oldest, *records));
     const std::lock_guard lock(order_);
     flights_.pop_front();
-    ++finished_;
     busy_.fetch_sub(1, std::memory_order_relaxed);
     sendWhatMay();
   }
@@ -184,36 +190,7 @@ Status OrderedLane::agreement(const Flight& flight, const std::vector<OrderedRec
       })) {
     return {};
   }
-  std::vector<OrderedHead> heads;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    auto head = decodeOrderedHead(parts[i].head);
-    if (!head) {
-      culprit = static_cast<int>(i);
-      return Status::internal(options_.memberNames[i] +
-                              " sent an ordered operation that makes no sense");
-    }
-    heads.push_back(std::move(*head));
-  }
-  const auto number = std::to_string(flight.number + 1);
-  for (std::size_t i = 1; i < heads.size(); ++i) {
-    if (heads[i].name == heads[0].name) continue;
-    culprit = static_cast<int>(i);
-    return Status(Code::kMismatch,
-                  "ordered operation " + number + " is '" + heads[0].name + "' on " +
-                      options_.memberNames[0] + " and '" + heads[i].name + "' on " +
-                      options_.memberNames[i] +
-                      ": ordered operations must be submitted in the same order by all ranks");
-  }
-  std::vector<Voice> voices;
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    voices.push_back({static_cast<int>(i), &heads[i].meta});
-  }
-  // Not the entry's own name: that of a nameless one tells what it is here.
-  auto found = dissent(heads[0].name.empty() ? "ordered operation " + number : heads[0].name,
-                       voices, options_.memberNames);
-  if (!found) return {};
-  culprit = found->culprit;
-  return Status(Code::kMismatch, std::move(found->text));
+  return orderedAgreement(flight.number, parts, options_.memberNames, culprit);
 }
 
 OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& records) const {
@@ -269,8 +246,10 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight, const Records& r
 
 int OrderedLane::lostTo() const {
   if (!busy()) return -1;
+  const std::lock_guard order(order_);
+  if (flights_.empty()) return -1;
   const std::lock_guard lock(mutex_);
-  for (const int member : missing()) {
+  for (const int member : missing(flights_.front().number)) {
     if (members_[static_cast<std::size_t>(member)].left) return member;
   }
   return -1;
@@ -282,7 +261,7 @@ std::optional<OrderedLane::Stall> OrderedLane::stall(TimePoint now, Duration old
   const Entry& oldest = *flights_.front().entry;
   if (now - oldest.submitted < olderThan) return std::nullopt;
   const std::lock_guard arrivals(mutex_);
-  return Stall{oldest.request.name, missing(), now - oldest.submitted};
+  return Stall{oldest.request.name, missing(flights_.front().number), now - oldest.submitted};
 }
 
 std::vector<EntryPtr> OrderedLane::takeAll() {
@@ -290,6 +269,12 @@ std::vector<EntryPtr> OrderedLane::takeAll() {
   std::vector<EntryPtr> entries;
   for (auto& flight : flights_) entries.push_back(std::move(flight.entry));
   flights_.clear();
+  // The others that passed are where they went.
+  for (auto& [number, each] : passes_) {
+    if (each.state == Pass::kWithdrawn) entries.push_back(std::move(each.entry));
+  }
+  passes_.clear();
+  contested_.clear();
   busy_.store(0, std::memory_order_relaxed);
   return entries;
 }

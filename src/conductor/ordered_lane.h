@@ -9,7 +9,11 @@
 // next is not affected.
 //
 // Only for what is small (takes()): everything goes to everybody. A member has at most kAhead
-// operations under way, which bounds what waits at the others.
+// operations under way, which bounds what waits at the others. Ordered operations that are not
+// small go by their names, but are counted here (pass()). Nothing is sent for them, unless another
+// member's record has the same number: then members disagree about what is small. Each that passed
+// takes its operation back from the sequencer, and only then tells everybody what it was, so that
+// nobody goes on before all are out, and all fail with one text (ordered_contest.cc).
 //
 // Threads. submit, leave: any, one at a time decides the order. receive: any. The rest: the driver.
 #pragma once
@@ -18,10 +22,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conductor/entry.h"
@@ -63,7 +69,20 @@ class OrderedLane {
   // Whether such an operation may go this way: the same answer on all members.
   static bool takes(const Meta& meta, int members);
 
+  // Whether sets of that size have operations that go this way.
+  static bool serves(int members);
+
   void submit(const EntryPtr& entry);
+  // Counts an ordered operation that goes by its name, and gives a nameless one a name.
+  void pass(const EntryPtr& entry);
+  // One that passed has ended.
+  void passed(const Entry& entry);
+  // Those that passed and must be taken back; the driver calls withdrawn() when they are. They come
+  // out of step() in the end.
+  std::vector<EntryPtr> takeContested() { return std::exchange(contested_, {}); }
+  void withdrawn(const Entry& entry);
+  // Whether an operation of that name is under way here that was submitted before that number.
+  bool holds(const std::string& name, std::uint64_t before = ~0ULL) const;
   // From another member, as it came.
   void receive(int member, std::span<const std::byte> message);
   // Tells the others that nothing comes any more. Once.
@@ -73,6 +92,8 @@ class OrderedLane {
   Status step(std::vector<Finished>& finished);
   // Whether something is under way. Any thread.
   bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }
+  // Whether step() has something to do, or may have.
+  bool stirred() const { return busy() || stirred_.load(std::memory_order_acquire); }
   // The member that has left without its part of what is under way; -1: none.
   int lostTo() const;
   std::optional<Stall> stall(TimePoint now, Duration olderThan) const;
@@ -86,9 +107,19 @@ class OrderedLane {
     std::uint64_t number = 0;
     bool sent = false;
   };
+  struct Arrived {
+    std::uint64_t number = 0;
+    std::vector<std::byte> message;
+  };
+  struct Pass {
+    EntryPtr entry;
+    bool nameless = false;
+    enum { kUnderWay, kContested, kWithdrawn } state = kUnderWay;
+  };
   struct Member {
-    std::deque<std::vector<std::byte>> records;
-    std::uint64_t next = 0;  // number of its next record
+    std::deque<Arrived> records;                             // ascending
+    std::map<std::uint64_t, std::vector<std::byte>> asides;  // by number
+    std::uint64_t next = 0;  // the least number that its next record may have
     bool left = false;
     bool corrupt = false;
   };
@@ -98,9 +129,16 @@ class OrderedLane {
   // Under order_.
   void sendWhatMay();
   void send(Flight& flight);
-  // Everybody's record of the oldest operation, or nothing.
-  std::optional<Records> takeRecords();
-  std::vector<int> missing() const;  // members without a record of it
+  void sendAside(std::uint64_t number, std::span<const std::byte> head);
+  // Settles what others have here and this member has not, before its oldest operation. False: that
+  // is not over yet.
+  bool settlePasses(std::vector<Finished>& finished);
+  // The least number, below that, of a record that has come.
+  std::optional<std::uint64_t> earliestRecord(std::uint64_t below) const;
+  Finished contested(std::uint64_t number, const Pass& pass, const Records& records) const;
+  // Everybody's part of that operation, or nothing.
+  std::optional<Records> takeRecords(std::uint64_t number);
+  std::vector<int> missing(std::uint64_t number) const;  // members without a part of it
   Finished finish(const Flight& flight, const Records& records) const;
   // A mismatch, or a head that cannot be read, and whose.
   Status agreement(const Flight& flight, const std::vector<OrderedRecord>& parts,
@@ -108,12 +146,14 @@ class OrderedLane {
 
   const Options options_;
   std::atomic<std::size_t> busy_{0};
+  std::atomic<bool> stirred_{false};
+  std::vector<EntryPtr> contested_;  // the driver's
 
   mutable std::mutex order_;
   // Guarded by order_, which is held while sending and never taken by receive().
   std::deque<Flight> flights_;
+  std::map<std::uint64_t, Pass> passes_;
   std::uint64_t next_ = 0;
-  std::uint64_t finished_ = 0;
   bool leaving_ = false;
 
   mutable std::mutex mutex_;

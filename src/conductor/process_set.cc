@@ -23,6 +23,13 @@ std::uint64_t hashNames(const std::vector<const std::string*>& names) {
 
 bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
 
+// Whether the order of submissions tells it from others of its name.
+bool keepsOrder(const Request& request) { return request.ordered && request.group == 0; }
+
+bool mayBothBeInFlight(const Request& a, const Request& b) {
+  return keepsOrder(a) && keepsOrder(b);
+}
+
 }  // namespace
 
 ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
@@ -41,11 +48,15 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
       }
       continue;
     }
-    if (isPointToPoint(request.meta.kind) || request.name.empty() || goesByOrder(request)) continue;
+    if (isPointToPoint(request.meta.kind) || request.name.empty()) continue;
     const auto found = names_.find(request.name);
-    bool duplicate = found != names_.end() && found->second.inFlight;
-    for (std::size_t j = 0; j < i && !duplicate; ++j)
-      duplicate = entries[j]->request.name == request.name;
+    bool duplicate = found != names_.end() && found->second.inFlight &&
+                     !mayBothBeInFlight(found->second.inFlight->request, request);
+    duplicate |= !keepsOrder(request) && parts_.lane && parts_.lane->holds(request.name);
+    for (std::size_t j = 0; j < i && !duplicate; ++j) {
+      duplicate = entries[j]->request.name == request.name &&
+                  !mayBothBeInFlight(entries[j]->request, request);
+    }
     if (duplicate) {
       return Status(Code::kDuplicateName, "'" + request.name +
                                               "' is already in flight: wait for it, or give the "
@@ -56,9 +67,14 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Request& request = entries[i]->request;
-    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin ||
-        goesByOrder(request)) {
+    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
+    if (goesByOrder(request)) {
+      ++orderedInFlight_;
+      parts_.lane->submit(entries[i]);
       continue;
+    }
+    if (request.ordered && parts_.lane && OrderedLane::serves(size())) {
+      parts_.lane->pass(entries[i]);
     }
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
     if (request.group != 0) groups[request.group].push_back(i);
@@ -72,7 +88,9 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
       entries[i]->request.meta.groupSize = static_cast<std::int32_t>(members.size());
     }
   }
-  for (const auto& entry : entries) publish(entry);
+  for (const auto& entry : entries) {
+    if (!goesByOrder(entry->request)) publish(entry);
+  }
   inFlight_ += entries.size();
   return {};
 }
@@ -88,8 +106,7 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
 }
 
 bool ProcessSet::goesByOrder(const Request& request) const {
-  return request.ordered && request.group == 0 && parts_.lane &&
-         OrderedLane::takes(request.meta, size());
+  return keepsOrder(request) && parts_.lane && OrderedLane::takes(request.meta, size());
 }
 
 ProcessSet::Counters ProcessSet::counters() const {
@@ -104,22 +121,26 @@ void ProcessSet::publish(const EntryPtr& entry) {
     anyNewPointToPoint_.store(true, std::memory_order_release);
     return;
   }
-  if (goesByOrder(request)) {
-    ++orderedInFlight_;
-    parts_.lane->submit(entry);
-    return;
-  }
   if (request.meta.kind == Kind::kJoin) {
     join_ = entry;
     send(encode(Submission(Join{})));
     return;
   }
-  Name& known = names_[request.name];
-  if (known.inFlight) {
-    // Only a name by call order comes here: a thousand calls ago.
+  // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
+  if (names_[request.name].inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
     deferred_[request.name].push_back(entry);
     return;
   }
+  tellSequencer(entry);
+}
+
+bool ProcessSet::isHeld(const Entry& entry) const {
+  return entry.aside && parts_.lane->holds(entry.request.name, *entry.aside);
+}
+
+void ProcessSet::tellSequencer(const EntryPtr& entry) {
+  const Request& request = entry->request;
+  Name& known = names_[request.name];
   known.inFlight = entry;
   known.repeated.reset();
   if (known.plan >= 0) {
@@ -158,7 +179,7 @@ void ProcessSet::flushOutbox() {
 void ProcessSet::cancel(const EntryPtr& entry) {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(entry->request.name);
-  if (found == names_.end() || found->second.inFlight != entry) return;
+  if (found == names_.end() || found->second.inFlight != entry || entry->aside) return;
   send(encode(Submission(Withdraw{entry->request.name})));
 }
 
@@ -343,6 +364,8 @@ void ProcessSet::handle(Resend& entry) {
     if (!known.inFlight || known.repeated != entry.plan) continue;
     known.repeated.reset();
     announce(known.inFlight);
+    // What was asked of the forgotten one is asked of this one.
+    if (known.contested) retract(known.inFlight);
     return;
   }
 }
@@ -354,6 +377,7 @@ void ProcessSet::handle(Withdrawn& entry) {
     const std::lock_guard lock(mutex_);
     withdrawn = takeInFlight(entry.name);
   }
+  if (withdrawn && withdrawn->aside) return parts_.lane->withdrawn(*withdrawn);
   if (withdrawn) {
     complete(withdrawn,
              Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
@@ -369,15 +393,20 @@ EntryPtr ProcessSet::takeInFlight(const std::string& name) {
   if (found == names_.end() || !found->second.inFlight) return nullptr;
   EntryPtr entry = std::move(found->second.inFlight);
   found->second.inFlight = nullptr;
-  if (const auto waiting = deferred_.find(name); waiting != deferred_.end()) {
-    const EntryPtr next = std::move(waiting->second.front());
-    waiting->second.pop_front();
-    if (waiting->second.empty()) deferred_.erase(waiting);
-    publish(next);
-  } else if (found->second.plan < 0) {
-    names_.erase(found);
-  }
+  found->second.contested = false;
+  if (!publishDeferred(name) && found->second.plan < 0) names_.erase(found);
   return entry;
+}
+
+bool ProcessSet::publishDeferred(const std::string& name) {
+  const auto waiting = deferred_.find(name);
+  if (waiting == deferred_.end()) return false;
+  if (isHeld(*waiting->second.front())) return true;
+  const EntryPtr next = std::move(waiting->second.front());
+  waiting->second.pop_front();
+  if (waiting->second.empty()) deferred_.erase(waiting);
+  tellSequencer(next);
+  return true;
 }
 
 bool ProcessSet::advanceExecution(TimePoint now) {
@@ -469,15 +498,23 @@ bool ProcessSet::advancePointToPoint(TimePoint now) {
 }
 
 bool ProcessSet::advanceOrdered() {
-  if (!parts_.lane->busy()) return false;
+  if (!parts_.lane->stirred()) return false;
   if (Status status = parts_.lane->step(ordered_); !status.ok()) {
     observer_.broken(std::move(status));
     return true;
   }
+  for (const auto& entry : parts_.lane->takeContested()) takeBack(entry);
   if (ordered_.empty()) return false;
   {
     const std::lock_guard lock(mutex_);
-    orderedInFlight_ -= ordered_.size();
+    for (const auto& each : ordered_) {
+      if (!each.entry->aside) --orderedInFlight_;
+      if (deferred_.empty()) continue;
+      const auto known = names_.find(each.entry->request.name);
+      if (known == names_.end() || !known->second.inFlight) {
+        publishDeferred(each.entry->request.name);
+      }
+    }
   }
   for (auto& each : ordered_) {
     const bool broken = each.status.code() == Code::kInternal;
@@ -489,6 +526,25 @@ bool ProcessSet::advanceOrdered() {
   }
   ordered_.clear();
   return true;
+}
+
+void ProcessSet::retract(const EntryPtr& entry) {
+  send(encode(Submission(Retract{entry->request.name, inSharedMemory(entry->request)})));
+}
+
+void ProcessSet::takeBack(const EntryPtr& entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = names_.find(entry->request.name);
+        known != names_.end() && known->second.inFlight == entry) {
+      known->second.contested = true;
+      return retract(entry);
+    }
+    const auto waiting = deferred_.find(entry->request.name);
+    if (waiting == deferred_.end() || std::erase(waiting->second, entry) == 0) return;
+    if (waiting->second.empty()) deferred_.erase(waiting);
+  }
+  parts_.lane->withdrawn(*entry);
 }
 
 void ProcessSet::failAll(const Status& status) {
@@ -529,6 +585,7 @@ void ProcessSet::leave() {
 void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (!status.ok() && status.tensor().empty()) status.withTensor(entry->request.name);
   entry->outcome.status = std::move(status);
+  if (entry->aside) parts_.lane->passed(*entry);
   {
     const std::lock_guard lock(mutex_);
     --inFlight_;
