@@ -164,11 +164,14 @@ Words HostedRanks::hydra(const std::string& starter, int perHost) const {
 Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& processors) const {
   LaunchPlan plan = empty(peer.name, processors);
   const std::filesystem::path directory = std::filesystem::absolute(peersDirectory());
-  const std::string program = (directory / "bin" / ("peer_" + peer.name)).string();
+  const bool ring = peer.name == "openmpi-ring";
+  const std::string program =
+      (directory / "bin" / ("peer_" + (ring ? "openmpi" : peer.name))).string();
   const bool byNode = options_.mapBy == "node";
   Words words;
-  if (peer.name == "openmpi") {
+  if (peer.name == "openmpi" || ring) {
     words = openMpi();
+    if (ring) append(words, openMpiRing());
     plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   } else if (peer.name == "mpich") {
     words = hydra("mpiexec.mpich", byNode ? 1 : 0);
