@@ -74,7 +74,7 @@ void addCollective(CLI::App& bench) {
       ->capture_default_str();
   command->add_option(
       "--against", options->against,
-      "peers in the same run: openmpi,mpich,intelmpi,gloo,deepspeed, all, available");
+      "peers in the same run: openmpi,mpich,intelmpi,gloo,deepspeed, all, available; openmpi-ring");
   command->add_flag("--bound", options->bound, "also this machine's bound (see: bench memory)");
   addCommonOptions(*command, *options);
   addHostOptions(*command, options->on);

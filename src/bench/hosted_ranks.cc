@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "base/fd.h"
 #include "bench/launch_peers.h"
@@ -48,6 +49,21 @@ std::string ownAddressTowards(const std::string& host) {
 void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 }  // namespace
+
+std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
+                        const std::vector<int>& processors) {
+  std::vector<std::pair<int, std::size_t>> ranks;  // place on its machine, machine
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    for (int place = 0; place < hosts[host].slots; ++place) ranks.emplace_back(place, host);
+  }
+  if (byNode) std::sort(ranks.begin(), ranks.end());
+  std::vector<int> pins;
+  for (const auto& [place, host] : ranks) {
+    if (processors.empty()) break;
+    pins.push_back(processors[static_cast<std::size_t>(place) % processors.size()]);
+  }
+  return pins;
+}
 
 Result<HostedRanks> HostedRanks::of(const HostOptions& options) {
   auto hosts = parseHosts(options.hosts);
@@ -110,7 +126,7 @@ LaunchPlan HostedRanks::empty(const std::string& name, const std::vector<int>& p
   LaunchPlan plan;
   plan.name = name;
   plan.ranks = ranks_;
-  plan.processors = processors;
+  plan.processors = pinsOf(hosts_, options_.mapBy == "node", processors);
   plan.address = address_;
   return plan;
 }
@@ -164,11 +180,14 @@ Words HostedRanks::hydra(const std::string& starter, int perHost) const {
 Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& processors) const {
   LaunchPlan plan = empty(peer.name, processors);
   const std::filesystem::path directory = std::filesystem::absolute(peersDirectory());
-  const std::string program = (directory / "bin" / ("peer_" + peer.name)).string();
+  const bool ring = peer.name == "openmpi-ring";
+  const std::string program =
+      (directory / "bin" / ("peer_" + (ring ? "openmpi" : peer.name))).string();
   const bool byNode = options_.mapBy == "node";
   Words words;
-  if (peer.name == "openmpi") {
+  if (peer.name == "openmpi" || ring) {
     words = openMpi();
+    if (ring) append(words, openMpiRing());
     plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   } else if (peer.name == "mpich") {
     words = hydra("mpiexec.mpich", byNode ? 1 : 0);

@@ -29,6 +29,11 @@ struct OwnVariant {
   std::vector<std::string> options;
 };
 
+// The processor of each rank: the n-th of a machine is on the n-th of them, so that neighbours do
+// not share one, however ranks are spread. Empty if there are no processors to choose from.
+std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
+                        const std::vector<int>& processors);
+
 class HostedRanks {
  public:
   // Checks the options, and finds the address under which the machines reach this one.

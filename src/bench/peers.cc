@@ -34,6 +34,7 @@ struct Needs {
   std::string what;
   std::vector<std::string> commands;
   std::vector<std::string> files;
+  bool onRequest = false;
 };
 
 std::vector<Needs> needs() {
@@ -49,6 +50,11 @@ std::vector<Needs> needs() {
        "DeepSpeed's CPU shared-memory all-reduce, PyPI's deepspeed",
        {},
        {"deepspeed/bin/python", "bin/peer_deepspeed.py"}},
+      {"openmpi-ring",
+       "Open MPI whose allreduce is a ring",
+       {"mpirun.openmpi"},
+       {"bin/peer_openmpi"},
+       true},
   };
 }
 
@@ -119,7 +125,7 @@ std::vector<Peer> findPeers() {
   const fs::path directory = peersDirectory();
   std::vector<Peer> peers;
   for (const Needs& need : needs()) {
-    Peer peer{need.name, need.what, {}};
+    Peer peer{need.name, need.what, {}, need.onRequest};
     for (const std::string& command : need.commands) {
       if (peer.missing.empty() && !onPath(command)) peer.missing = command;
     }
@@ -135,9 +141,10 @@ std::vector<Peer> findPeers() {
 
 Result<std::vector<Peer>> selectPeers(const std::string& names) {
   std::vector<Peer> known = findPeers();
-  if (names == "all") return known;
-  if (names == "available") {
-    std::erase_if(known, [](const Peer& peer) { return !peer.missing.empty(); });
+  if (names == "all" || names == "available") {
+    std::erase_if(known, [&names](const Peer& peer) {
+      return peer.onRequest || (names == "available" && !peer.missing.empty());
+    });
     return known;
   }
   std::vector<Peer> chosen;
@@ -147,12 +154,19 @@ Result<std::vector<Peer>> selectPeers(const std::string& names) {
                                     [&name](const Peer& peer) { return peer.name == name; });
     if (found == known.end()) {
       return Status::invalid(fmt::format(
-          "unknown peer '{}'; known are openmpi, mpich, intelmpi, gloo, deepspeed, all, available",
+          "unknown peer '{}'; known are openmpi, mpich, intelmpi, gloo, deepspeed, openmpi-ring, "
+          "all, available",
           name));
     }
     chosen.push_back(*found);
   }
   return chosen;
+}
+
+std::vector<std::string> openMpiRing() {
+  // 4: "ring" in ompi_info's list.
+  return {"--mca", "coll_tuned_use_dynamic_rules",   "1",
+          "--mca", "coll_tuned_allreduce_algorithm", "4"};
 }
 
 Result<LaunchPlan> planOf(const Peer& peer, int ranks, const std::vector<int>& processors) {
@@ -165,11 +179,15 @@ Result<LaunchPlan> planOf(const Peer& peer, int ranks, const std::vector<int>& p
   plan.ranks = ranks;
   plan.processors = processors;
   plan.keep = *scratch;
-  if (peer.name == "openmpi") {
+  if (peer.name == "openmpi" || peer.name == "openmpi-ring") {
     // The ranks pin themselves, all contenders in the same way.
     plan.commands = {{"mpirun.openmpi", "--bind-to", "none", "-np", count}};
     if (ranks > static_cast<int>(allowedProcessors().size()))
       plan.commands[0].push_back("--oversubscribe");
+    if (peer.name == "openmpi-ring") {
+      const auto ring = openMpiRing();
+      plan.commands[0].insert(plan.commands[0].end(), ring.begin(), ring.end());
+    }
     plan.commands[0].push_back((directory / "bin/peer_openmpi").string());
     plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   } else if (peer.name == "mpich") {

@@ -21,7 +21,7 @@
 namespace farandole {
 
 // Raised with every change of what stands in this file or in communicator.h.
-inline constexpr std::uint32_t kEngineInterface = 2;
+inline constexpr std::uint32_t kEngineInterface = 3;
 
 struct EngineStart {
   // All ranks must have started the engine by then.
@@ -33,6 +33,8 @@ struct EngineStart {
   // Sets of so many members leave to the library what it can reduce as we do; smaller ones do it
   // themselves, which is faster there and always deterministic.
   int nativeFrom = 9;
+  // How long the outside library may take for its end once all ranks are there.
+  Duration finalizeLimit = std::chrono::seconds(60);
   // The engine has its own copy of the log's settings.
   LogLevel logLevel = LogLevel::kWarning;
 };

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,9 @@ struct Entry {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
-  bool byOrder = false;  // set by submit(): it needs no agreement
+  bool byOrder = false;  // it needs no agreement; set when it is submitted, as is the next
+  // Counted by an ordered lane but gone by its name: its place there.
+  std::optional<std::uint64_t> aside;
   Outcome outcome;
   std::atomic<bool> done{false};
 };

@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "base/reduce.h"
+#include "conductor/ordered_agreement.h"
 #include "conductor/output.h"
 
 namespace farandole {
 namespace {
 
-constexpr std::uint64_t kAhead = 16;
+constexpr std::size_t kAhead = 16;
+// No member gets there; beyond it numbers could come round.
+constexpr std::uint64_t kMostOperations = 1ULL << 62;
 constexpr int kMostMembers = 16;
 // What a member sends for one operation, to all others together: more is faster with algorithms
 // that do not send everything to everybody.
@@ -44,8 +47,10 @@ OrderedLane::~OrderedLane() {
   if (options_.detach) options_.detach();
 }
 
+bool OrderedLane::serves(int members) { return members >= 2 && members <= kMostMembers; }
+
 bool OrderedLane::takes(const Meta& meta, int members) {
-  if (members < 2 || members > kMostMembers || meta.group != 0) return false;
+  if (!serves(members) || meta.group != 0) return false;
   switch (meta.kind) {
     case Kind::kBarrier: return true;
     case Kind::kAllreduce:
@@ -62,12 +67,13 @@ void OrderedLane::submit(const EntryPtr& entry) {
   flights_.push_back({entry, encodeOrderedHead(request.name, request.meta), next_++});
   busy_.fetch_add(1, std::memory_order_relaxed);
   sendWhatMay();
+  // The others' parts may be here.
+  stirred_.store(true, std::memory_order_release);
 }
 
 void OrderedLane::sendWhatMay() {
-  for (auto& flight : flights_) {
-    if (flight.number >= finished_ + kAhead) return;
-    if (!flight.sent) send(flight);
+  for (std::size_t i = 0; i < std::min(flights_.size(), kAhead); ++i) {
+    if (!flights_[i].sent) send(flights_[i]);
   }
 }
 
@@ -89,23 +95,27 @@ void OrderedLane::receive(int member, RawBytes& message) {
   {
     const std::lock_guard lock(mutex_);
     Member& from = members_[static_cast<std::size_t>(member)];
-    const auto record = decodeOrdered(message.bytes().subspan(options_.room));
-    if (!record || from.left || (!record->leaves && record->number != from.next) ||
-        from.records.size() > 2 * kAhead) {
+    const auto record = recordIn(message);
+    const auto late = [&] { return !record->aside && record->number < from.next; };
+    if (!record || from.left || record->number > kMostOperations || (!record->leaves && late()) ||
+        from.records.size() > 2 * kAhead || from.asides.size() > 2 * kAhead * kMostMembers) {
       from.corrupt = true;
       trouble_ = true;
     } else if (record->leaves) {
       from.left = true;
       trouble_ = true;
+    } else if (record->aside) {
+      from.asides.insert_or_assign(record->number, std::move(message));
     } else {
-      ++from.next;
-      from.records.push_back(std::move(message));
+      from.next = record->number + 1;
+      from.records.push_back({record->number, std::move(message)});
       if (!spare_.empty()) {
         message = std::move(spare_.back());
         spare_.pop_back();
       }
     }
   }
+  stirred_.store(true, std::memory_order_release);
   options_.wake();
 }
 
@@ -118,22 +128,28 @@ void OrderedLane::leave() {
   }
 }
 
-bool OrderedLane::lacksRecord(int member) const {
-  return member != options_.me && members_[static_cast<std::size_t>(member)].records.empty();
+bool OrderedLane::lacksPart(int member, std::uint64_t number) const {
+  if (member == options_.me) return false;
+  const Member& of = members_[static_cast<std::size_t>(member)];
+  const bool here = !of.records.empty() && of.records.front().number == number;
+  return !here && !of.asides.contains(number);
 }
 
-bool OrderedLane::takeRecords() {
+bool OrderedLane::takeRecords(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < size(); ++i) {
-    if (lacksRecord(i)) return false;
+    if (lacksPart(i, number)) return false;
   }
-  for (int i = 0; i < size(); ++i) {
-    if (i == options_.me) continue;
-    const auto index = static_cast<std::size_t>(i);
-    auto& queue = members_[index].records;
-    taken_[index].swap(queue.front());
-    if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(queue.front()));
-    queue.pop_front();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (static_cast<int>(i) == options_.me) continue;
+    Member& member = members_[i];
+    if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(taken_[i]));
+    if (!member.records.empty() && member.records.front().number == number) {
+      taken_[i] = std::move(member.records.front().message);
+      member.records.pop_front();
+    } else {
+      taken_[i] = std::move(member.asides.extract(number).mapped());
+    }
   }
   return true;
 }
@@ -150,11 +166,15 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
       if (members_[static_cast<std::size_t>(i)].corrupt) return makesNoSense(i);
     }
   }
-  while (busy()) {
+  stirred_.store(false, std::memory_order_relaxed);
+  for (;;) {
     const Flight* oldest = nullptr;  // stays where it is: only the driver takes one out
     {
       const std::lock_guard lock(order_);
-      if (flights_.empty() || !flights_.front().sent || !takeRecords()) return {};
+      if (!settlePasses(finished) || flights_.empty() || !flights_.front().sent ||
+          !takeRecords(flights_.front().number)) {
+        return {};
+      }
       oldest = &flights_.front();
     }
     // Without the lock: it calls the caller's allocator, which may need what a thread that submits
@@ -162,7 +182,6 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
     finished.push_back(finish(*oldest));
     const std::lock_guard lock(order_);
     flights_.pop_front();
-    ++finished_;
     busy_.fetch_sub(1, std::memory_order_relaxed);
     sendWhatMay();
   }
@@ -184,35 +203,7 @@ Status OrderedLane::agreement(const Flight& flight, std::span<const OrderedRecor
       })) {
     return {};
   }
-  std::vector<OrderedHead> heads;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    auto head = decodeOrderedHead(parts[i].head);
-    if (!head) {
-      culprit = static_cast<int>(i);
-      return makesNoSense(culprit);
-    }
-    heads.push_back(std::move(*head));
-  }
-  const auto number = std::to_string(flight.number + 1);
-  for (std::size_t i = 1; i < heads.size(); ++i) {
-    if (heads[i].name == heads[0].name) continue;
-    culprit = static_cast<int>(i);
-    return Status(Code::kMismatch,
-                  "ordered operation " + number + " is '" + heads[0].name + "' on " +
-                      options_.memberNames[0] + " and '" + heads[i].name + "' on " +
-                      options_.memberNames[i] +
-                      ": ordered operations must be submitted in the same order by all ranks");
-  }
-  std::vector<Voice> voices;
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    voices.push_back({static_cast<int>(i), &heads[i].meta});
-  }
-  // Not the entry's own name: that of a nameless one tells what it is here.
-  auto found = dissent(heads[0].name.empty() ? "ordered operation " + number : heads[0].name,
-                       voices, options_.memberNames);
-  if (!found) return {};
-  culprit = found->culprit;
-  return Status(Code::kMismatch, std::move(found->text));
+  return orderedAgreement(flight.number, parts, options_.memberNames, culprit);
 }
 
 OrderedLane::Finished OrderedLane::finish(const Flight& flight) const {
@@ -224,9 +215,7 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight) const {
   for (int i = 0; i < size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
     // They were looked at when they came.
-    const auto part = i == options_.me
-                          ? std::nullopt
-                          : decodeOrdered(taken_[index].bytes().subspan(options_.room));
+    const auto part = i == options_.me ? std::nullopt : recordIn(taken_[index]);
     parts[index] = part ? *part : OrderedRecord{false, flight.number, flight.head, {}};
   }
   finished.status = agreement(flight, parts, finished.culprit);
@@ -275,9 +264,12 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight) const {
 
 int OrderedLane::lostTo() const {
   if (!trouble_ || !busy()) return -1;
+  const std::lock_guard order(order_);
+  if (flights_.empty()) return -1;
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < size(); ++i) {
-    if (lacksRecord(i) && members_[static_cast<std::size_t>(i)].left) return i;
+    const bool left = members_[static_cast<std::size_t>(i)].left;
+    if (left && lacksPart(i, flights_.front().number)) return i;
   }
   return -1;
 }
@@ -290,7 +282,7 @@ std::optional<OrderedLane::Stall> OrderedLane::stall(TimePoint now, Duration old
   const std::lock_guard arrivals(mutex_);
   Stall stall{nameOf(flights_.front()), {}, now - oldest.submitted};
   for (int i = 0; i < size(); ++i) {
-    if (lacksRecord(i)) stall.missing.push_back(i);
+    if (lacksPart(i, flights_.front().number)) stall.missing.push_back(i);
   }
   return stall;
 }
@@ -303,6 +295,12 @@ std::vector<EntryPtr> OrderedLane::takeAll() {
     entries.push_back(std::move(flight.entry));
   }
   flights_.clear();
+  // The others that passed are where they went.
+  for (auto& [number, each] : passes_) {
+    if (each.state == Pass::kWithdrawn) entries.push_back(std::move(each.entry));
+  }
+  passes_.clear();
+  contested_.clear();
   busy_.store(0, std::memory_order_relaxed);
   return entries;
 }

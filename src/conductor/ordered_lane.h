@@ -9,7 +9,11 @@
 // next is not affected.
 //
 // Only for what is small (takes()): everything goes to everybody. A member has at most kAhead
-// operations under way, which bounds what waits at the others.
+// operations under way, which bounds what waits at the others. Ordered operations that are not
+// small go by their names, but are counted here (pass()). Nothing is sent for them, unless another
+// member's record has the same number: then members disagree about what is small. Each that passed
+// takes its operation back from the sequencer, and only then tells everybody what it was, so that
+// nobody goes on before all are out, and all fail with one text (ordered_contest.cc).
 //
 // Threads. submit, leave: any, one at a time decides the order. receive: any. The rest: the driver.
 #pragma once
@@ -18,10 +22,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/raw_bytes.h"
@@ -64,7 +70,20 @@ class OrderedLane {
   // Whether such an operation may go this way: the same answer on all members.
   static bool takes(const Meta& meta, int members);
 
+  // Whether sets of that size have operations that go this way.
+  static bool serves(int members);
+
   void submit(const EntryPtr& entry);
+  // Counts an ordered operation that goes by its name, and gives a nameless one a name.
+  void pass(const EntryPtr& entry);
+  // One that passed has ended.
+  void passed(const Entry& entry);
+  // Those that passed and must be taken back; the driver calls withdrawn() when they are. They come
+  // out of step() in the end.
+  std::vector<EntryPtr> takeContested() { return std::exchange(contested_, {}); }
+  void withdrawn(const Entry& entry);
+  // Whether an operation of that name is under way here that was submitted before that number.
+  bool holds(const std::string& name, std::uint64_t before = ~0ULL) const;
   // From another member, as it came; what is left in the message's place is memory to use again.
   void receive(int member, RawBytes& message);
   // Tells the others that nothing comes any more. Once.
@@ -74,6 +93,8 @@ class OrderedLane {
   Status step(std::vector<Finished>& finished);
   // Whether something is under way. Any thread.
   bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }
+  // Whether step() may have something to do.
+  bool stirred() const { return stirred_.load(std::memory_order_acquire); }
   // The member that has left without its part of what is under way; -1: none.
   int lostTo() const;
   std::optional<Stall> stall(TimePoint now, Duration olderThan) const;
@@ -87,20 +108,40 @@ class OrderedLane {
     std::uint64_t number = 0;
     bool sent = false;
   };
+  struct Arrived {
+    std::uint64_t number = 0;
+    RawBytes message;
+  };
+  struct Pass {
+    EntryPtr entry;
+    bool nameless = false;
+    enum { kUnderWay, kContested, kWithdrawn } state = kUnderWay;
+  };
   struct Member {
-    std::deque<RawBytes> records;
-    std::uint64_t next = 0;  // number of its next record
+    std::deque<Arrived> records;               // ascending
+    std::map<std::uint64_t, RawBytes> asides;  // by number
+    std::uint64_t next = 0;                    // the least number that its next record may have
     bool left = false;
     bool corrupt = false;
   };
 
   int size() const { return static_cast<int>(options_.memberNames.size()); }
+  std::optional<OrderedRecord> recordIn(const RawBytes& message) const {
+    return decodeOrdered(message.bytes().subspan(options_.room));
+  }
   // Under order_.
   void sendWhatMay();
   void send(Flight& flight);
-  // Everybody's record of the oldest operation into taken_; false: not all are here.
-  bool takeRecords();
-  bool lacksRecord(int member) const;  // of the oldest operation; under mutex_
+  void sendAside(std::uint64_t number, std::span<const std::byte> head);
+  // Settles what others have here and this member has not, before its oldest operation. False: that
+  // is not over yet.
+  bool settlePasses(std::vector<Finished>& finished);
+  // The least number, below that, of a record that has come.
+  std::optional<std::uint64_t> earliestRecord(std::uint64_t below) const;
+  Finished contested(std::uint64_t number, const Pass& pass) const;
+  // Everybody's part of that operation into taken_; false: not all are here.
+  bool takeRecords(std::uint64_t number);
+  bool lacksPart(int member, std::uint64_t number) const;  // under mutex_
   std::string nameOf(const Flight& flight) const;
   Finished finish(const Flight& flight) const;
   // A mismatch, or a head that cannot be read, and whose.
@@ -109,13 +150,15 @@ class OrderedLane {
 
   const Options options_;
   std::atomic<std::size_t> busy_{0};
+  std::atomic<bool> stirred_{false};  // step() has something to look at
   std::atomic<bool> trouble_{false};  // a member has left, or is corrupt
+  std::vector<EntryPtr> contested_;   // the driver's
 
   mutable std::mutex order_;
   // Guarded by order_, which is held while sending and never taken by receive().
   std::deque<Flight> flights_;
+  std::map<std::uint64_t, Pass> passes_;
   std::uint64_t next_ = 0;
-  std::uint64_t finished_ = 0;
   bool leaving_ = false;
 
   mutable std::mutex mutex_;

@@ -23,6 +23,13 @@ std::uint64_t hashNames(const std::vector<const std::string*>& names) {
 
 bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
 
+// Whether the order of submissions tells it from others of its name.
+bool keepsOrder(const Request& request) { return request.ordered && request.group == 0; }
+
+bool mayBothBeInFlight(const Request& a, const Request& b) {
+  return keepsOrder(a) && keepsOrder(b);
+}
+
 }  // namespace
 
 ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
@@ -42,11 +49,15 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
       }
       continue;
     }
-    if (isPointToPoint(request.meta.kind) || request.name.empty() || entries[i]->byOrder) continue;
+    if (isPointToPoint(request.meta.kind) || request.name.empty()) continue;
     const auto found = names_.find(request.name);
-    bool duplicate = found != names_.end() && found->second.inFlight;
-    for (std::size_t j = 0; j < i && !duplicate; ++j)
-      duplicate = entries[j]->request.name == request.name;
+    bool duplicate = found != names_.end() && found->second.inFlight &&
+                     !mayBothBeInFlight(found->second.inFlight->request, request);
+    duplicate |= !keepsOrder(request) && parts_.lane && parts_.lane->holds(request.name);
+    for (std::size_t j = 0; j < i && !duplicate; ++j) {
+      duplicate = entries[j]->request.name == request.name &&
+                  !mayBothBeInFlight(entries[j]->request, request);
+    }
     if (duplicate) {
       return Status(Code::kDuplicateName, "'" + request.name +
                                               "' is already in flight: wait for it, or give the "
@@ -57,9 +68,14 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Request& request = entries[i]->request;
-    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin ||
-        entries[i]->byOrder) {
+    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
+    if (entries[i]->byOrder) {
+      ++orderedInFlight_;
+      parts_.lane->submit(entries[i]);
       continue;
+    }
+    if (request.ordered && parts_.lane && OrderedLane::serves(size())) {
+      parts_.lane->pass(entries[i]);
     }
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
     if (request.group != 0) groups[request.group].push_back(i);
@@ -73,7 +89,9 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
       entries[i]->request.meta.groupSize = static_cast<std::int32_t>(members.size());
     }
   }
-  for (const auto& entry : entries) publish(entry);
+  for (const auto& entry : entries) {
+    if (!entry->byOrder) publish(entry);
+  }
   inFlight_ += entries.size();
   return {};
 }
@@ -89,8 +107,7 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
 }
 
 bool ProcessSet::goesByOrder(const Request& request) const {
-  return request.ordered && request.group == 0 && parts_.lane &&
-         OrderedLane::takes(request.meta, size());
+  return keepsOrder(request) && parts_.lane && OrderedLane::takes(request.meta, size());
 }
 
 ProcessSet::Counters ProcessSet::counters() const {
@@ -105,22 +122,22 @@ void ProcessSet::publish(const EntryPtr& entry) {
     anyNewPointToPoint_.store(true, std::memory_order_release);
     return;
   }
-  if (entry->byOrder) {
-    ++orderedInFlight_;
-    parts_.lane->submit(entry);
-    return;
-  }
   if (request.meta.kind == Kind::kJoin) {
     join_ = entry;
     send(encode(Submission(Join{})));
     return;
   }
-  Name& known = names_[request.name];
-  if (known.inFlight) {
-    // Only a name by call order comes here: a thousand calls ago.
+  // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
+  if (names_[request.name].inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
     deferred_[request.name].push_back(entry);
     return;
   }
+  tellSequencer(entry);
+}
+
+void ProcessSet::tellSequencer(const EntryPtr& entry) {
+  const Request& request = entry->request;
+  Name& known = names_[request.name];
   known.inFlight = entry;
   known.repeated.reset();
   if (known.plan >= 0) {
@@ -159,7 +176,7 @@ void ProcessSet::flushOutbox() {
 void ProcessSet::cancel(const EntryPtr& entry) {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(entry->request.name);
-  if (found == names_.end() || found->second.inFlight != entry) return;
+  if (found == names_.end() || found->second.inFlight != entry || entry->aside) return;
   send(encode(Submission(Withdraw{entry->request.name})));
 }
 
@@ -344,6 +361,8 @@ void ProcessSet::handle(Resend& entry) {
     if (!known.inFlight || known.repeated != entry.plan) continue;
     known.repeated.reset();
     announce(known.inFlight);
+    // What was asked of the forgotten one is asked of this one.
+    if (known.contested) retract(known.inFlight);
     return;
   }
 }
@@ -355,6 +374,7 @@ void ProcessSet::handle(Withdrawn& entry) {
     const std::lock_guard lock(mutex_);
     withdrawn = takeInFlight(entry.name);
   }
+  if (withdrawn && withdrawn->aside) return parts_.lane->withdrawn(*withdrawn);
   if (withdrawn) {
     complete(withdrawn,
              Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
@@ -370,15 +390,20 @@ EntryPtr ProcessSet::takeInFlight(const std::string& name) {
   if (found == names_.end() || !found->second.inFlight) return nullptr;
   EntryPtr entry = std::move(found->second.inFlight);
   found->second.inFlight = nullptr;
-  if (const auto waiting = deferred_.find(name); waiting != deferred_.end()) {
-    const EntryPtr next = std::move(waiting->second.front());
-    waiting->second.pop_front();
-    if (waiting->second.empty()) deferred_.erase(waiting);
-    publish(next);
-  } else if (found->second.plan < 0) {
-    names_.erase(found);
-  }
+  found->second.contested = false;
+  if (!publishDeferred(name) && found->second.plan < 0) names_.erase(found);
   return entry;
+}
+
+bool ProcessSet::publishDeferred(const std::string& name) {
+  const auto waiting = deferred_.find(name);
+  if (waiting == deferred_.end()) return false;
+  if (isHeld(*waiting->second.front())) return true;
+  const EntryPtr next = std::move(waiting->second.front());
+  waiting->second.pop_front();
+  if (waiting->second.empty()) deferred_.erase(waiting);
+  tellSequencer(next);
+  return true;
 }
 
 bool ProcessSet::advanceExecution(TimePoint now) {
@@ -469,29 +494,6 @@ bool ProcessSet::advancePointToPoint(TimePoint now) {
   return moved;
 }
 
-bool ProcessSet::advanceOrdered() {
-  if (!parts_.lane->busy()) return false;
-  if (Status status = parts_.lane->step(ordered_); !status.ok()) {
-    observer_.broken(std::move(status));
-    return true;
-  }
-  if (ordered_.empty()) return false;
-  {
-    const std::lock_guard lock(mutex_);
-    orderedInFlight_ -= ordered_.size();
-  }
-  for (auto& each : ordered_) {
-    const bool broken = each.status.code() == Code::kInternal;
-    Status status = each.status.ok()
-                        ? Status()
-                        : fault(each.status.code(), each.status.message(), each.culprit);
-    complete(each.entry, status);
-    if (broken) observer_.broken(std::move(status));
-  }
-  ordered_.clear();
-  return true;
-}
-
 void ProcessSet::failAll(const Status& status) {
   std::vector<EntryPtr> failed;
   for (auto& each : pointToPoint_) failed.push_back(each.entry);
@@ -530,6 +532,7 @@ void ProcessSet::leave() {
 void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (!status.ok() && status.tensor().empty()) status.withTensor(entry->request.name);
   entry->outcome.status = std::move(status);
+  if (entry->aside) parts_.lane->passed(*entry);
   {
     const std::lock_guard lock(mutex_);
     --inFlight_;

@@ -110,6 +110,7 @@ class ProcessSet {
     EntryPtr inFlight;
     std::int64_t plan = -1;          // index, or -1: must be announced
     std::optional<PlanId> repeated;  // what the submission in flight named, if it was a Repeat
+    bool contested = false;          // the sequencer was asked to give it back
   };
   struct Plan {
     std::uint32_t generation = 0;
@@ -126,6 +127,10 @@ class ProcessSet {
 
   // Under mutex_.
   void publish(const EntryPtr& entry);
+  void tellSequencer(const EntryPtr& entry);
+  // Whether an ordered one of its name is before it in the lane: until members agree about that
+  // one, this one must not meet the others' of that name.
+  bool isHeld(const Entry& entry) const;
   void announce(const EntryPtr& entry);
   void send(std::vector<std::byte> record);
   void flushOutbox();
@@ -133,6 +138,9 @@ class ProcessSet {
   bool inSharedMemory(const Request& request) const;
   bool goesByOrder(const Request& request) const;
   EntryPtr takeInFlight(const std::string& name);
+  // The next one of that name, unless it is held. False: there is none.
+  bool publishDeferred(const std::string& name);
+  void retract(const EntryPtr& entry);
 
   // The driver's.
   bool sequence(TimePoint now);
@@ -140,6 +148,8 @@ class ProcessSet {
   bool advanceExecution(TimePoint now);
   bool advancePointToPoint(TimePoint now);
   bool advanceOrdered();
+  // From the sequencer, because other members have sent another operation in its place.
+  void takeBack(const EntryPtr& entry);
   // An engine sees only that a connection ended. Whoever is to blame may be another rank, and is
   // known a moment later: false until then.
   bool findCulprit(Status& status, TimePoint& failedAt, TimePoint now);
@@ -175,7 +185,7 @@ class ProcessSet {
   std::vector<Plan> plans_;
   std::deque<std::vector<std::byte>> outbox_;  // submissions that found the ring full
   std::unordered_map<std::string, std::deque<EntryPtr>>
-      deferred_;  // unnamed, their name still in flight
+      deferred_;  // their name still in flight: by call order, or ordered
   std::deque<EntryPtr> newPointToPoint_;
   EntryPtr join_;
   std::uint64_t callOrder_[kKindCount] = {};

@@ -27,6 +27,10 @@ void put(Writer& writer, const Repeat& m) {
 }
 void put(Writer&, const Join&) {}
 void put(Writer& writer, const Withdraw& m) { writer.text(m.name); }
+void put(Writer& writer, const Retract& m) {
+  writer.text(m.name);
+  writer.number<std::uint8_t>(m.shared);
+}
 
 void put(Writer& writer, const Define& m) {
   put(writer, m.plan);
@@ -80,6 +84,10 @@ bool get(Reader&, Join&) { return true; }
 bool get(Reader& reader, Withdraw& m) {
   m.name = reader.text(kMaxNameBytes);
   return true;
+}
+bool get(Reader& reader, Retract& m) {
+  m.name = reader.text(kMaxNameBytes);
+  return getFlag(reader, m.shared);
 }
 
 bool get(Reader& reader, Define& m) {

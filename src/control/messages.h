@@ -5,7 +5,8 @@
 //   Announce  first time, or something changed: the name and its whole Meta
 //   Repeat    the same as last time: plan and generation
 //   Join      no more data here
-//   Withdraw  a submission is taken back
+//   Withdraw  a submission is taken back; the others' fail as cancelled
+//   Retract   a submission is taken back as if it had never been
 // Log entries (sequencer → all members, executed in order by everyone):
 //   Define    from now on `plan` stands for this name and meta
 //   Batch     run these plans as one engine operation; members listed as joined bring neutral
@@ -45,7 +46,11 @@ struct Join {};
 struct Withdraw {
   std::string name;
 };
-using Submission = std::variant<Announce, Repeat, Join, Withdraw>;
+struct Retract {
+  std::string name;
+  bool shared = false;  // as it was submitted
+};
+using Submission = std::variant<Announce, Repeat, Join, Withdraw, Retract>;
 
 struct Define {
   PlanId plan;

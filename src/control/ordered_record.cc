@@ -5,7 +5,7 @@
 namespace farandole {
 namespace {
 
-// leaves u8, number u64, bytes of the head u32
+// kind u8 (0: an operation, 1: leaves, 2: aside), number u64, bytes of the head u32
 constexpr std::size_t kFront = 1 + 8 + 4;
 
 }  // namespace
@@ -28,10 +28,10 @@ std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes) {
 }
 
 std::string encodeOrdered(const OrderedRecord& record, std::size_t room) {
-  const auto leaves = static_cast<std::uint8_t>(record.leaves);
+  const auto kind = static_cast<std::uint8_t>(record.leaves ? 1 : record.aside ? 2 : 0);
   const auto head = static_cast<std::uint32_t>(record.head.size());
   char front[kFront];
-  std::memcpy(front, &leaves, sizeof leaves);
+  std::memcpy(front, &kind, sizeof kind);
   std::memcpy(front + 1, &record.number, sizeof record.number);
   std::memcpy(front + 9, &head, sizeof head);
   const auto append = [](std::string& to, std::span<const std::byte> bytes) {
@@ -49,14 +49,16 @@ std::string encodeOrdered(const OrderedRecord& record, std::size_t room) {
 std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   OrderedRecord record;
-  const auto leaves = reader.number<std::uint8_t>();
+  const auto kind = reader.number<std::uint8_t>();
   record.number = reader.number<std::uint64_t>();
   const auto head = reader.number<std::uint32_t>();
-  if (!reader.ok() || leaves > 1 || head > bytes.size() - kFront) return std::nullopt;
-  record.leaves = leaves == 1;
+  if (!reader.ok() || kind > 2 || head > bytes.size() - kFront) return std::nullopt;
+  record.leaves = kind == 1;
+  record.aside = kind == 2;
   record.head = bytes.subspan(kFront, head);
   record.payload = bytes.subspan(kFront + head);
   if (record.leaves && bytes.size() > kFront) return std::nullopt;
+  if (record.aside && !record.payload.empty()) return std::nullopt;
   return record;
 }
 

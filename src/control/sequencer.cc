@@ -67,6 +67,20 @@ Status Sequencer::submit(int member, Submission submission, TimePoint now) {
       self.out_.emplace_back(Withdrawn{member, m.name});
       return {};
     }
+    Status operator()(Retract& m) {
+      const auto found = self.byName_.find(m.name);
+      if (found == self.byName_.end()) return {};
+      Plan& plan = self.plans_[found->second];
+      auto& arrival = plan.arrivals[static_cast<std::size_t>(member)];
+      // Too late, as above.
+      if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
+      arrival = Arrival::kAbsent;
+      plan.announced.erase(member);
+      --plan.present;
+      if (m.shared && plan.shared > 0) --plan.shared;
+      self.out_.emplace_back(Withdrawn{member, m.name});
+      return {};
+    }
   };
   return std::visit(Visitor{*this, member, now}, submission);
 }

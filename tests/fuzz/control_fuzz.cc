@@ -100,7 +100,8 @@ std::vector<std::string> seeds() {
   meta.shape = {4, 3};
   meta.splits = {1, 3};
   const std::vector<Submission> submissions = {Announce{"tensor", meta, true},
-                                               Repeat{{1, 2}, false}, Join{}, Withdraw{"tensor"}};
+                                               Repeat{{1, 2}, false}, Join{}, Withdraw{"tensor"},
+                                               Retract{"tensor", true}};
   const std::vector<LogEntry> entries = {Define{{1, 2}, "tensor", meta},
                                          Batch{{{1, 2}, {3, 4}}, {0, 5}},
                                          Refuse{"tensor", "differs", 1},

@@ -20,13 +20,13 @@ using std::chrono::seconds;
 // A rank that has ended MPI in good order ends its connections too: what it sent before may still
 // be on its way.
 constexpr auto kLastMessages = seconds(2);
-// All ranks are inside by then.
-constexpr auto kFinalizeLimit = seconds(60);
 constexpr Duration kLongestNap = milliseconds(20);
 
 // Never deleted: used until the very end of the process.
 struct State {
   std::atomic<bool> lost{false};
+  std::atomic<bool> ours{false};  // we have called MPI_Finalize
+  std::atomic<bool> over{false};  // and it has returned
   std::mutex mutex;
   std::string why;    // guarded by mutex
   TimePoint since{};  // guarded by mutex
@@ -55,13 +55,18 @@ void awaitAll(MPI_Comm comm) {
   }
 }
 
+// Open MPI says that it has ended while MPI_Finalize still waits for others. So the limit holds
+// there only if the call is ours: a program's own might have returned long ago.
+bool finalizeIsOver() { return state().ours.load() ? state().over.load() : !MpiProcess::alive(); }
+
 // Not joined: it has the process's end to live.
-void limitFinalize() {
+void limitFinalize(Duration limit) {
   try {
-    startThread("fd-mpi-limit", [] {
-      std::this_thread::sleep_for(kFinalizeLimit);
-      if (!MpiProcess::alive()) return;
-      endProcess("MPI_Finalize has not returned for " + std::to_string(kFinalizeLimit.count()) +
+    startThread("fd-mpi-limit", [limit] {
+      std::this_thread::sleep_for(limit);
+      if (finalizeIsOver()) return;
+      endProcess("MPI_Finalize has not returned for " +
+                 std::to_string(std::chrono::round<seconds>(limit).count()) +
                  " s, though all ranks have called it");
     }).detach();
   } catch (const std::system_error&) {
@@ -69,24 +74,36 @@ void limitFinalize() {
   }
 }
 
+struct Prepared {
+  MPI_Comm comm;
+  Duration limit;
+};
+
 // MPI_Finalize begins with what is attached to MPI_COMM_SELF.
 int atFinalize(MPI_Comm, int, void* value, void*) {
-  awaitAll(*static_cast<MPI_Comm*>(value));
-  limitFinalize();
+  const auto& prepared = *static_cast<Prepared*>(value);
+  awaitAll(prepared.comm);
+  limitFinalize(prepared.limit);
   return MPI_SUCCESS;
 }
 
 }  // namespace
 
-Status Ending::prepare(MPI_Comm comm) {
-  static auto* const kept = new MPI_Comm(MPI_COMM_NULL);
-  *kept = comm;
+Status Ending::prepare(MPI_Comm comm, Duration finalizeLimit) {
+  static auto* const kept = new Prepared;
+  *kept = {comm, finalizeLimit};
   int key = MPI_KEYVAL_INVALID;
   const MpiProcess::Lock lock;
   FARANDOLE_RETURN_IF_ERROR(
       mpiStatus(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, atFinalize, &key, nullptr),
                 "MPI_Comm_create_keyval"));
   return mpiStatus(MPI_Comm_set_attr(MPI_COMM_SELF, key, kept), "MPI_Comm_set_attr");
+}
+
+void Ending::finalize() {
+  state().ours = true;
+  MPI_Finalize();
+  state().over = true;
 }
 
 void Ending::rankLost(const std::string& why) {

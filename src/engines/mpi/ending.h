@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "engines/mpi/headers.h"
 
@@ -13,8 +14,12 @@ namespace farandole::mpi {
 class Ending {
  public:
   // Called once, when MPI runs: MPI_Finalize then begins with the wait, on this communicator, which
-  // nobody else uses. Collective in so far as all ranks must do so.
-  static Status prepare(MPI_Comm comm);
+  // nobody else uses. Collective in so far as all ranks must do so. The process ends if
+  // MPI_Finalize takes longer than the limit once all ranks are there.
+  static Status prepare(MPI_Comm comm, Duration finalizeLimit);
+
+  // MPI_Finalize, called by this engine.
+  static void finalize();
 
   // A rank of this job is gone without having ended MPI: MPI_Finalize would wait for it for ever.
   // why: a line for the user. Any thread, at any time.

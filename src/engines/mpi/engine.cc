@@ -227,7 +227,7 @@ Result<std::unique_ptr<Communicator>> MpiEngine::communicator(std::span<const in
 
 Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
   setLogLevel(options.logLevel);
-  Result<MpiProcess*> process = MpiProcess::start(options.deadline);
+  Result<MpiProcess*> process = MpiProcess::start(options.deadline, options.finalizeLimit);
   if (!process.ok()) return process.status();
   MpiProcess& mpi = **process;
   if (options.expectedSize > 0 && options.expectedSize != mpi.size()) {

@@ -33,7 +33,7 @@ void finaliseAtExit(int code, void*) {
   const bool ends = code == 0 && getpid() == owner && MpiProcess::alive() && !Ending::lost();
   const bool left = ends && IdlePump::running() && leaveWithoutFinalize();
   IdlePump::stop();
-  if (ends && !left) MPI_Finalize();
+  if (ends && !left) Ending::finalize();
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ Result<MPI_Comm> duplicate(MPI_Comm comm, Deadline deadline, std::string_view wh
   return copy;
 }
 
-Result<MpiProcess*> MpiProcess::start(Deadline deadline) {
+Result<MpiProcess*> MpiProcess::start(Deadline deadline, Duration finalizeLimit) {
   static std::mutex mutex;
   static MpiProcess* process = nullptr;  // never deleted: as long as MPI
   const std::lock_guard lock(mutex);
@@ -129,12 +129,12 @@ Result<MpiProcess*> MpiProcess::start(Deadline deadline) {
   }
   if (process != nullptr) return process;
   auto fresh = std::unique_ptr<MpiProcess>(new MpiProcess);
-  FARANDOLE_RETURN_IF_ERROR(fresh->initialise(deadline));
+  FARANDOLE_RETURN_IF_ERROR(fresh->initialise(deadline, finalizeLimit));
   process = fresh.release();
   return process;
 }
 
-Status MpiProcess::initialise(Deadline deadline) {
+Status MpiProcess::initialise(Deadline deadline, Duration finalizeLimit) {
   int running = 0;
   MPI_Initialized(&running);
   if (running == 0) {
@@ -156,7 +156,7 @@ Status MpiProcess::initialise(Deadline deadline) {
   base_ = *copy;
   Result<MPI_Comm> last = duplicate(MPI_COMM_WORLD, deadline, "starting the mpi engine");
   if (!last.ok()) return last.status();
-  return Ending::prepare(*last);
+  return Ending::prepare(*last, finalizeLimit);
 }
 
 Status MpiProcess::pumpWhenIdle() { return concern_.empty() ? IdlePump::start(base_) : Status(); }

@@ -19,7 +19,7 @@ Status mpiStatus(int code, std::string_view call);
 class MpiProcess {
  public:
   // Starts MPI unless it runs. kUnavailable if it has ended already or allows no second thread.
-  static Result<MpiProcess*> start(Deadline deadline);
+  static Result<MpiProcess*> start(Deadline deadline, Duration finalizeLimit);
 
   // False once anybody has called MPI_Finalize: no MPI function may be called any more.
   static bool alive();
@@ -46,7 +46,7 @@ class MpiProcess {
   Status pumpWhenIdle();
 
  private:
-  Status initialise(Deadline deadline);
+  Status initialise(Deadline deadline, Duration finalizeLimit);
   Status checkThreads(bool ours);
   void describeLibrary();
 

@@ -32,6 +32,23 @@ TEST(Ordered, WrongOrderIsToldToAllRanksAndTheJobGoesOn) {
   EXPECT_EQ(runCase({3, {"ordered_misnamed"}, overConnections()}), "");
 }
 
+TEST(Ordered, SmallOnSomeRanksOnlyIsAMismatchOnAllAndTheJobGoesOn) {
+  EXPECT_EQ(runCase({3, {"ordered_uneven"}}), "");
+  for (const int ranks : {2, 3}) {
+    EXPECT_EQ(runCase({ranks, {"ordered_uneven"}, overConnections()}), "");
+    EXPECT_EQ(runCase({ranks, {"ordered_uneven", "nameless"}, overConnections()}), "");
+  }
+}
+TEST(Ordered, SmallAndLargeInTheWrongOrderFailOnAllRanks) {
+  EXPECT_EQ(runCase({3, {"ordered_crossed", "same", "same"}, overConnections()}), "");
+  EXPECT_EQ(runCase({3, {"ordered_crossed", "small", "large"}, overConnections()}), "");
+}
+
+TEST(Ordered, NamesMayBeInFlightTwiceEverywhere) {
+  EXPECT_EQ(runCase({2, {"ordered_twice"}}), "");
+  EXPECT_EQ(runCase({2, {"ordered_twice"}, overConnections()}), "");
+}
+
 TEST(Ordered, RankThatIsKilledIsNamed) {
   for (const int victim : {0, 1}) {
     Job job({3, {"ordered_wait_for", std::to_string(victim)}, overConnections()});

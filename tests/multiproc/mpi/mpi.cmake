@@ -46,6 +46,21 @@ function(farandole_mpi_tests abi run include library)
     target_link_libraries(mpi_beside_${abi} PRIVATE farandole_collective ${library})
     set_target_properties(mpi_beside_${abi} PROPERTIES SKIP_BUILD_RPATH ON)
     farandole_light_test(mpi_beside_${abi})
+    add_executable(mpi_stopped_${abi} ${mpi_dir}/stopped.cc)
+    target_include_directories(mpi_stopped_${abi} SYSTEM PRIVATE ${include})
+    target_link_libraries(mpi_stopped_${abi} PRIVATE farandole_collective ${library})
+    # The engine is to see the function in front of MPI's.
+    set_target_properties(mpi_stopped_${abi} PROPERTIES SKIP_BUILD_RPATH ON ENABLE_EXPORTS ON)
+    farandole_light_test(mpi_stopped_${abi})
+    farandole_mpi_test(${abi} stopped.create_group ${mpi_dir}/stopped.sh ${run} $<TARGET_FILE:mpi_stopped_${abi}>
+      create_group "MPI_Comm_create_group has not returned for 5 s: one of the 2 ranks from 0 to 1 was there")
+    # Open MPI does not tell when a program's own MPI_Finalize has returned; MPICH's is not called by the engine.
+    set(finalize exit)
+    if(abi STREQUAL mpich)
+      set(finalize finalize)
+    endif()
+    farandole_mpi_test(${abi} stopped.${finalize} ${mpi_dir}/stopped.sh ${run} $<TARGET_FILE:mpi_stopped_${abi}>
+      ${finalize} "MPI_Finalize has not returned for 2 s, though all ranks have called it")
     farandole_mpi_test(${abi} loaded ${run} -n 2 $<TARGET_FILE:mpi_rank> loaded ${library})
     farandole_mpi_test(${abi} launched.beside $<TARGET_FILE:farandole_command> run -np 2 --engine mpi --mpi ${abi}
       $<TARGET_FILE:mpi_beside_${abi}> follows)

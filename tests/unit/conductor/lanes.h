@@ -73,6 +73,8 @@ class Lanes {
       for (int i = 0; i < size(); ++i) {
         const Status status = (*this)[i].step(all[static_cast<std::size_t>(i)]);
         if (!status.ok()) failure = status;
+        // The sequencer gives everything back.
+        for (const auto& entry : (*this)[i].takeContested()) (*this)[i].withdrawn(*entry);
       }
     }
     return all;

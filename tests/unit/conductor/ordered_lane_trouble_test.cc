@@ -190,16 +190,18 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
   longHead[9] = static_cast<char>(0xff);
   longHead[12] = static_cast<char>(0xff);
   std::string oddKind = good;
-  oddKind[0] = 2;
+  oddKind[0] = 3;
+  const std::string aside = encodeOrdered({false, 0, head, {}, true}, 0);
   const std::vector<std::vector<std::string>> all = {{""},
                                                      {good.substr(0, 12)},
-                                                     {recordOf(1, head, payload)},
                                                      {longHead},
                                                      {good, good},
                                                      {oddKind},
                                                      {leaves, good},
                                                      {leaves, leaves},
                                                      {leaves + "x"},
+                                                     {aside + "x"},
+                                                     {leaves, aside},
                                                      {recordOf(~0ULL, head, payload)}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Status status = statusAfter(all[i], finished);

@@ -48,6 +48,9 @@ TEST(Messages, SubmissionsSurviveTheirByteForm) {
   EXPECT_EQ(std::get<Repeat>(*repeat).plan, (PlanId{5, 9}));
   EXPECT_TRUE(std::holds_alternative<Join>(*decodeSubmission(encode(Submission(Join{})))));
   EXPECT_EQ(std::get<Withdraw>(*decodeSubmission(encode(Submission(Withdraw{"x"})))).name, "x");
+  const auto retract = std::get<Retract>(*decodeSubmission(encode(Submission(Retract{"r", true}))));
+  EXPECT_EQ(retract.name, "r");
+  EXPECT_TRUE(retract.shared);
 }
 
 TEST(Messages, LogEntriesSurviveTheirByteForm) {

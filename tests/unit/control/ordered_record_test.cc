@@ -50,6 +50,15 @@ TEST(OrderedRecord, SurvivesItsByteForm) {
   ASSERT_TRUE(record);
   EXPECT_TRUE(record->leaves);
   EXPECT_TRUE(record->head.empty() && record->payload.empty());
+  for (const std::size_t bytes : {std::size_t{0}, head.size()}) {
+    const std::string aside = encodeOrdered({false, 7, std::span(head).first(bytes), {}, true}, 0);
+    const auto gone = decodeOrdered(bytesOf(aside));
+    ASSERT_TRUE(gone);
+    EXPECT_TRUE(gone->aside && !gone->leaves);
+    EXPECT_EQ(gone->number, 7U);
+    EXPECT_EQ(gone->head.size(), bytes);
+    EXPECT_FALSE(decodeOrdered(bytesOf(aside + "d")));
+  }
 }
 
 TEST(OrderedRecord, IsRefusedWhereItsHeadIsNotWhole) {
@@ -66,7 +75,7 @@ TEST(OrderedRecord, IsRefusedWhereItsHeadIsNotWhole) {
     EXPECT_FALSE(decodeOrdered(bytesOf(leaves).first(size))) << size << " bytes";
   }
   EXPECT_FALSE(decodeOrdered(bytesOf(leaves + "x")));
-  EXPECT_FALSE(decodeOrdered(bytesOf("\2" + message.substr(1))));
+  EXPECT_FALSE(decodeOrdered(bytesOf("\3" + message.substr(1))));
 }
 
 TEST(OrderedHead, SurvivesItsByteFormAndIsRefusedIfItIsNotWhole) {

@@ -190,6 +190,25 @@ TEST_F(SequencerTest, ACancelledSubmissionFailsTheOthersWhenTheyCome) {
   EXPECT_EQ(refuse[0].spared, std::vector<std::int64_t>{1});
 }
 
+TEST_F(SequencerTest, ARetractedSubmissionHasNeverBeen) {
+  Sequencer s(options(2));
+  ASSERT_TRUE(s.submit(1, Retract{"a", false}, TimePoint()).ok());  // there is none
+  announce(s, 1, "a");
+  ASSERT_TRUE(s.submit(1, Retract{"a", false}, TimePoint()).ok());
+  const auto withdrawn = only<Withdrawn>(decide(s));
+  ASSERT_EQ(withdrawn.size(), 1u);
+  EXPECT_EQ(withdrawn[0].member, 1);
+  EXPECT_TRUE(s.stalls(TimePoint(seconds(100)), seconds(1)).empty());
+  // The others wait for the next one.
+  announce(s, 0, "a");
+  EXPECT_TRUE(decide(s).empty());
+  announce(s, 1, "a");
+  EXPECT_EQ(only<Batch>(decide(s)).size(), 1u);
+  // Too late: a batch is on its way.
+  ASSERT_TRUE(s.submit(1, Retract{"a", false}, TimePoint()).ok());
+  EXPECT_TRUE(decide(s).empty());
+}
+
 TEST_F(SequencerTest, WaitsForCompanyOnlyWhileNobodyWaits) {
   auto o = options(1);
   o.batchDelay = microseconds(100);

@@ -1,0 +1,62 @@
+// ProcessSet, the part for operations whose order the caller promises.
+#include <algorithm>
+
+#include "conductor/process_set.h"
+
+namespace farandole {
+
+bool ProcessSet::isHeld(const Entry& entry) const {
+  return entry.aside && parts_.lane->holds(entry.request.name, *entry.aside);
+}
+
+bool ProcessSet::advanceOrdered() {
+  if (!parts_.lane->stirred()) return false;
+  if (Status status = parts_.lane->step(ordered_); !status.ok()) {
+    observer_.broken(std::move(status));
+    return true;
+  }
+  for (const auto& entry : parts_.lane->takeContested()) takeBack(entry);
+  if (ordered_.empty()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& each : ordered_) {
+      if (!each.entry->aside) --orderedInFlight_;
+      if (deferred_.empty()) continue;
+      const auto known = names_.find(each.entry->request.name);
+      if (known == names_.end() || !known->second.inFlight) {
+        publishDeferred(each.entry->request.name);
+      }
+    }
+  }
+  for (auto& each : ordered_) {
+    const bool broken = each.status.code() == Code::kInternal;
+    Status status = each.status.ok()
+                        ? Status()
+                        : fault(each.status.code(), each.status.message(), each.culprit);
+    complete(each.entry, status);
+    if (broken) observer_.broken(std::move(status));
+  }
+  ordered_.clear();
+  return true;
+}
+
+void ProcessSet::retract(const EntryPtr& entry) {
+  send(encode(Submission(Retract{entry->request.name, inSharedMemory(entry->request)})));
+}
+
+void ProcessSet::takeBack(const EntryPtr& entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = names_.find(entry->request.name);
+        known != names_.end() && known->second.inFlight == entry) {
+      known->second.contested = true;
+      return retract(entry);
+    }
+    const auto waiting = deferred_.find(entry->request.name);
+    if (waiting == deferred_.end() || std::erase(waiting->second, entry) == 0) return;
+    if (waiting->second.empty()) deferred_.erase(waiting);
+  }
+  parts_.lane->withdrawn(*entry);
+}
+
+}  // namespace farandole

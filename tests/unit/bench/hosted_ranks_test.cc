@@ -1,0 +1,23 @@
+// Ranks of a benchmark on several machines.
+#include "bench/hosted_ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace farandole::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(HostedRanks, NeighboursDoNotShareAProcessor) {
+  const auto hosts = parseHosts("alpha:2,beta:3");
+  ASSERT_TRUE(hosts.ok());
+  EXPECT_THAT(pinsOf(*hosts, false, {4, 6}), ElementsAre(4, 6, 4, 6, 4));
+  // alpha, beta, alpha, beta, beta
+  EXPECT_THAT(pinsOf(*hosts, true, {4, 6}), ElementsAre(4, 4, 6, 6, 4));
+  EXPECT_THAT(pinsOf(*hosts, true, {}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace farandole::bench
