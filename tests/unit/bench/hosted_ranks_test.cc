@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(HostedRanks, NeighboursDoNotShareAProcessor) {
-  const auto hosts = parseHosts("alpha:2,beta:3");
+  auto hosts = parseHosts("alpha:2,beta:3");
   ASSERT_TRUE(hosts.ok());
   EXPECT_THAT(pinsOf(*hosts, false, {4, 6}), ElementsAre(4, 6, 4, 6, 4));
   // alpha, beta, alpha, beta, beta
