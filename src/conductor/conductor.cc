@@ -12,11 +12,6 @@
 namespace farandole {
 namespace {
 
-// A sleeping driver looks around this often: for failures, stalls, and as a belt to the doorbell's
-// braces.
-constexpr Duration kLookAround = std::chrono::milliseconds(200);
-// The background thread competes with the program's own work, so it hardly spins.
-constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
 // When another rank has given up because of a third one, this rank's own watch knows of that one
 // within this time, with a better account.
 constexpr Duration kOwnAccount = std::chrono::milliseconds(700);
@@ -398,24 +393,8 @@ void Conductor::wakeWaiters() {
   futexWakeAll(completionWord_, FutexScope::kPrivate);
 }
 
-void Conductor::kickBackground() {
-  backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
-  if (backgroundParked_.load(std::memory_order_seq_cst)) {
-    futexWakeAll(backgroundWord_, FutexScope::kPrivate);
-  }
-}
-
 void Conductor::pause(int round) {
   for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
-}
-
-// The sequencer may have nothing of its own in flight for an hour; what the others wait for must
-// still be sequenced, and their stalls be noticed.
-void Conductor::lookAroundIdle() {
-  if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.try_lock()) return;
-  step();
-  lookAround();
-  stepDown();
 }
 
 void Conductor::stepDown() {
@@ -423,59 +402,6 @@ void Conductor::stepDown() {
   drive_.unlock();
   if (waiters_.load(std::memory_order_seq_cst) > 0) wakeWaiters();
   direct_.run(std::move(toTell));
-}
-
-bool Conductor::backgroundNeeded() const {
-  return anythingInFlight() && waiters_.load(std::memory_order_seq_cst) == 0 &&
-         !stopping_.load(std::memory_order_relaxed);
-}
-
-void Conductor::runInBackground() {
-  while (!stopping_.load(std::memory_order_acquire)) {
-    const std::uint32_t seen = backgroundWord_.load(std::memory_order_seq_cst);
-    if (backgroundNeeded() && drive_.try_lock()) {
-      driveInBackground();
-      continue;
-    }
-    backgroundParked_.store(true, std::memory_order_seq_cst);
-    if (backgroundWord_.load(std::memory_order_seq_cst) == seen &&
-        !stopping_.load(std::memory_order_acquire)) {
-      const auto left =
-          futexWait(backgroundWord_, seen, Deadline::after(kLookAround), FutexScope::kPrivate);
-      if (left == FutexWait::kTimeout) lookAroundIdle();
-    }
-    backgroundParked_.store(false, std::memory_order_seq_cst);
-  }
-}
-
-void Conductor::driveInBackground() {
-  TimePoint idleSince{};
-  while (backgroundNeeded() && !direct_.any()) {
-    neighbourhood_.awake();
-    if (pollAndStep()) {
-      idleSince = TimePoint{};
-      continue;
-    }
-    const TimePoint now = Clock::now();
-    if (idleSince == TimePoint{}) idleSince = now;
-    if (now - idleSince < std::min(spin_, kBackgroundSpin)) {
-      pause(0);
-      continue;
-    }
-    if (options_.rest) options_.rest();
-    const std::uint32_t bell = neighbourhood_.announceSleep();
-    if (step() || !backgroundNeeded()) continue;
-    const Deadline limit = sleepLimit(Deadline::never());
-    // Whoever starts to wait meanwhile can take the role without waking this thread.
-    drive_.unlock();
-    neighbourhood_.sleep(bell, limit);
-    if (!drive_.try_lock()) return;
-    neighbourhood_.awake();
-    lookAround();
-    idleSince = TimePoint{};
-  }
-  neighbourhood_.awake();
-  stepDown();
 }
 
 Conductor::Counters Conductor::counters() const {

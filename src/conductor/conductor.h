@@ -98,6 +98,10 @@ class Conductor final : public SetObserver {
   Blame blameFor(std::int32_t rank) override;
   bool stopped(std::int32_t rank) override { return options_.stopped && options_.stopped(rank); }
 
+  // A sleeping driver looks around this often: for failures, stalls, and as a belt to the
+  // doorbell's braces.
+  static constexpr Duration kLookAround = std::chrono::milliseconds(200);
+
   // kToTell: there are callbacks to run, without the role.
   enum class Left { kDone, kTimeout, kInterrupted, kToTell };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
