@@ -60,12 +60,14 @@ def operation(tf: Any, fdl: Any, rounds: int, say: Callable[[str], None]) -> Non
         times: Dict[str, List[float]] = {name: [] for name in forms}
         for round in range(rounds + 1):
             for name, call in forms.items():
+                calls: List[float] = []
                 core.barrier()
-                begin = time.perf_counter()
                 for _ in range(repeat):
+                    begin = time.perf_counter()
                     call()
+                    calls.append(time.perf_counter() - begin)
                 if round:  # the first one warms up
-                    times[name].append((time.perf_counter() - begin) / repeat * 1e6)
+                    times[name].append(median(calls) * 1e6)
         above = median(
             [a - b - c for a, b, c in zip(times["allreduce"], times["identity"], times["itself"])]
         )
