@@ -185,7 +185,8 @@ typedef struct farandole_queue farandole_queue;
 /* Returns memory for an output whose size is known only now, or NULL to fail the operation. Runs on
  * the thread that drives the operation; must not call Farandole. */
 typedef void* (*farandole_allocator)(void* user, size_t bytes, const int64_t* shape, int32_t ndim);
-/* Runs on Farandole's completion thread; must not block; may submit, test and release, not wait. */
+/* Runs on Farandole's completion thread, one after the other (but see
+ * FARANDOLE_FLAG_CALLBACK_ANYWHERE); must not block; may submit, test and release, not wait. */
 typedef void (*farandole_callback)(void* user, farandole_handle handle, farandole_code code);
 
 enum {
@@ -196,7 +197,15 @@ enum {
    * elsewhere it changes nothing. Operations with and without it may be mixed. Ordered operations
    * that do not match end as a mismatch on all members. Several of one name may be in flight.
    * Between machines they cannot be cancelled. */
-  FARANDOLE_FLAG_ORDERED = 2
+  FARANDOLE_FLAG_ORDERED = 2,
+  /* on_complete may run on whichever thread brings the operation to its end: Farandole's own, or
+   * one that is inside farandole_wait, _test, _cancel or _shutdown, for this operation or for
+   * another one. So no thread has to be woken for it. It may run before farandole_submit has
+   * returned (on another thread), and at the same time as other callbacks; never inside of
+   * farandole_submit, nor inside of another callback. The same is allowed in it as in any callback;
+   * it must be brief: meanwhile this rank's operations may stand still. The caller holds no lock
+   * that it needs while it calls one of these functions. */
+  FARANDOLE_FLAG_CALLBACK_ANYWHERE = 4
 };
 
 typedef struct farandole_request {

@@ -4,8 +4,9 @@
     python bench/python/tensorflow_figures.py --import
 
 Under the launcher: a named allreduce inside tf.function, beside the same function with tf.identity
-and beside the operation itself; then Keras's fit(), beside ranks that train on their own. What is
-compared lives in the same processes and takes turns within every round; figures are medians.
+and beside the operation itself; then Keras's fit(), beside ranks that train on their own and ranks
+that exchange nothing and only meet after every step: what these lose, they lose by waiting for the
+slower one. What is compared lives in the same processes and takes turns within every round; figures are medians.
 """
 
 from __future__ import annotations
@@ -54,23 +55,28 @@ def operation(tf: Any, fdl: Any, rounds: int, say: Callable[[str], None]) -> Non
             "allreduce": lambda: reduce(value),
             "identity": lambda: identity(value),
             "itself": lambda: submit(request).wait(),
+            "meeting": lambda: (identity(value), submit(request).wait()),
         }
         times: Dict[str, List[float]] = {name: [] for name in forms}
         for round in range(rounds + 1):
             for name, call in forms.items():
+                calls: List[float] = []
                 core.barrier()
-                begin = time.perf_counter()
                 for _ in range(repeat):
+                    begin = time.perf_counter()
                     call()
+                    calls.append(time.perf_counter() - begin)
                 if round:  # the first one warms up
-                    times[name].append((time.perf_counter() - begin) / repeat * 1e6)
+                    times[name].append(median(calls) * 1e6)
         above = median(
             [a - b - c for a, b, c in zip(times["allreduce"], times["identity"], times["itself"])]
         )
+        rest = median([a - b for a, b in zip(times["allreduce"], times["meeting"])])
         say(
             f"allreduce of {4 * count} B in tf.function {median(times['allreduce']):.1f} us, "
             f"tf.identity {median(times['identity']):.1f} us, the operation itself "
-            f"{median(times['itself']):.1f} us: {above:.1f} us above both"
+            f"{median(times['itself']):.1f} us: {above:.1f} us above both, {rest:.1f} us above "
+            "one after the other"
         )
 
 
@@ -91,13 +97,24 @@ def network(tf: Any) -> Any:
 
 def fit(tf: Any, fdl: Any, args: argparse.Namespace, say: Callable[[str], None]) -> None:
     import farandole.core as core
+    from farandole import _abi
+    from farandole.handles import Request, submit
 
     images = tf.random.uniform([args.batch_size * args.steps, 28, 28, 1])
     labels = tf.random.uniform([args.batch_size * args.steps], maxval=10, dtype=tf.int64)
     data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(args.batch_size).cache()
+    # Else the end of fit() waits for tf.data's tuning thread, which sleeps for 10 ms, 20 ms, 40 ms …:
+    # fit() would take 0.63, 1.27 or 2.55 s.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    data = data.with_options(options)
+    token = Request(_abi.BARRIER, name="meeting", will_wait=True)
+    meet = tf.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: submit(token).wait()
+    )
     speeds: Dict[str, List[float]] = {}
     models: Dict[str, Any] = {}
-    for form in ("together", "alone"):
+    for form in ("together", "alone", "meeting"):
         optimizer = tf.keras.optimizers.Adam(0.001)
         if form == "together":
             optimizer = fdl.DistributedOptimizer(optimizer)
@@ -109,15 +126,21 @@ def fit(tf: Any, fdl: Any, args: argparse.Namespace, say: Callable[[str], None])
         speeds[form] = []
     for round in range(args.rounds):
         for form in sorted(models, reverse=bool(round % 2)):
+            callbacks = [meet] if form == "meeting" else []
             core.barrier()
             begin = time.perf_counter()
-            models[form].fit(data, verbose=0)
+            models[form].fit(data, verbose=0, callbacks=callbacks)
             mine = args.batch_size * args.steps / (time.perf_counter() - begin)
             speeds[form].append(float(fdl.allreduce(mine, op=fdl.Sum, name="speed")))
-    ratio = median([a / b for a, b in zip(speeds["together"], speeds["alone"])])
+
+    def ratio(form: str, other: str) -> float:
+        return median([a / b for a, b in zip(speeds[form], speeds[other])])
+
     say(
         f"fit() on {fdl.size()} ranks: {median(speeds['together']):.0f} images/s together, "
-        f"{median(speeds['alone']):.0f} each on its own: {ratio:.3f}"
+        f"{median(speeds['alone']):.0f} each on its own: {ratio('together', 'alone'):.3f}; "
+        f"ranks that only meet {ratio('meeting', 'alone'):.3f}: {ratio('together', 'meeting'):.3f} "
+        "of these"
     )
 
 

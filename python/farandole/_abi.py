@@ -49,6 +49,7 @@ RECV = 11
 ANY_RANK = -1
 FLAG_WILL_WAIT = 1
 FLAG_ORDERED = 2
+FLAG_CALLBACK_ANYWHERE = 4
 
 
 class InitOptions(Structure):

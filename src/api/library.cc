@@ -8,11 +8,18 @@
 
 #include "base/log.h"
 #include "base/reduce.h"
+#include "conductor/direct_callbacks.h"
 
 namespace farandole {
 namespace {
 
 std::atomic<bool> forked_{false};
+
+// A callback may run inside of a shutdown, which holds the lock of these two.
+Status outsideOfCallbacks(const char* what) {
+  if (!DirectCallbacks::isInside()) return {};
+  return Status::invalid(std::string(what) + " cannot be called from a completion callback");
+}
 
 constexpr std::size_t roundUp(std::size_t bytes) { return (bytes + 64) & ~std::size_t{63}; }
 
@@ -111,6 +118,7 @@ void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
 }
 
 Status Library::init(std::chrono::milliseconds timeout) {
+  FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("init"));
   const std::lock_guard life(lifeMutex_);
   if (runtime()) return {};
   auto identity = identify([](const char* variable) { return std::getenv(variable); });
@@ -141,6 +149,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
 }
 
 Status Library::shutdown() {
+  FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("shutdown"));
   const std::lock_guard life(lifeMutex_);
   const std::shared_ptr<Runtime> ending = runtime();
   return ending ? end(ending) : Status();

@@ -193,6 +193,7 @@ Result<Request> checkRequest(Runtime& runtime, const farandole_request& given) {
   checked.group = request.group;
   checked.willWait = (request.flags & FARANDOLE_FLAG_WILL_WAIT) != 0;
   checked.ordered = (request.flags & FARANDOLE_FLAG_ORDERED) != 0;
+  checked.callbackAnywhere = (request.flags & FARANDOLE_FLAG_CALLBACK_ANYWHERE) != 0;
   if (request.allocate != nullptr) {
     checked.allocate = [allocate = request.allocate, user = request.allocate_user](
                            std::size_t bytes, const std::vector<std::int64_t>& shape) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/futex.h"
 #include "base/log.h"
@@ -11,11 +12,6 @@
 namespace farandole {
 namespace {
 
-// A sleeping driver looks around this often: for failures, stalls, and as a belt to the doorbell's
-// braces.
-constexpr Duration kLookAround = std::chrono::milliseconds(200);
-// The background thread competes with the program's own work, so it hardly spins.
-constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
 // When another rank has given up because of a third one, this rank's own watch knows of that one
 // within this time, with a better account.
 constexpr Duration kOwnAccount = std::chrono::milliseconds(700);
@@ -111,7 +107,8 @@ Status Conductor::submit(std::int32_t id, const std::vector<EntryPtr>& entries) 
     return entry->request.willWait;
   });
   neighbourhood_.ring(neighbourhood_.rank());  // a driver of this process that sleeps
-  if (!callerWaits) kickBackground();
+  // A callback cannot wait, whatever it says.
+  if (!callerWaits || inCallback()) kickBackground();
   return {};
 }
 
@@ -126,11 +123,17 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   if (set) set->control().setWaiting(1);
   Left left = Left::kDone;
+  DirectCallbacks::Batch toTell;
   while (!entry->done.load(std::memory_order_acquire)) {
     if (drive_.try_lock()) {
       left = driveUntil(entry, deadline);
+      toTell = direct_.take();
       drive_.unlock();
-      break;
+      if (left != Left::kToTell) break;
+      left = Left::kDone;
+      if (waiters_.load(std::memory_order_seq_cst) > 1) wakeWaiters();
+      direct_.run(std::exchange(toTell, {}));
+      continue;
     }
     // Somebody else drives, and says when something is done or the role is free.
     const std::uint32_t seen = completionWord_.load(std::memory_order_acquire);
@@ -154,8 +157,11 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   } else if (anythingInFlight()) {
     kickBackground();
   }
+  // Last: from here on others drive.
+  direct_.run(std::move(toTell));
   switch (left) {
-    case Left::kDone: return Code::kOk;
+    case Left::kDone:
+    case Left::kToTell: return Code::kOk;
     case Left::kTimeout: return Code::kTimeout;
     case Left::kInterrupted: return Code::kInterrupted;
   }
@@ -169,6 +175,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
   for (int round = 0;; ++round) {
     const bool moved = pollAndStep();
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
+    if (direct_.any()) return Left::kToTell;
     if (moved) {
       idleSince = TimePoint{};
       round = 0;
@@ -207,7 +214,7 @@ bool Conductor::test(const EntryPtr& entry) {
   if (entry->done.load(std::memory_order_acquire)) return true;
   if (drive_.try_lock()) {
     pollAndStep();
-    drive_.unlock();
+    stepDown();
   }
   return entry->done.load(std::memory_order_acquire);
 }
@@ -313,12 +320,20 @@ void Conductor::completed(const EntryPtr& entry) {
   bytes_.fetch_add(entry->outcome.bytes, std::memory_order_relaxed);
   // Copied first: once done is set, the owner may release the entry.
   const auto onComplete = entry->request.onComplete;
+  const bool anywhere = entry->request.callbackAnywhere;
   const auto queue = entry->request.queue;
   const Completion completion{entry->handle, entry->request.queueTag, code};
   inFlight_.fetch_sub(1, std::memory_order_relaxed);
   entry->done.store(true, std::memory_order_release);
   if (queue) queue->push(completion);
-  if (onComplete) completionThread_.post([=] { onComplete(completion.handle, completion.code); });
+  if (onComplete) {
+    auto callback = [=] { onComplete(completion.handle, completion.code); };
+    if (anywhere) {
+      direct_.add(std::move(callback));
+    } else {
+      completionThread_.post(std::move(callback));
+    }
+  }
   // The driver itself is one of the waiters.
   if (waiters_.load(std::memory_order_relaxed) > 1) wakeWaiters();
 }
@@ -379,79 +394,15 @@ void Conductor::wakeWaiters() {
   futexWakeAll(completionWord_, FutexScope::kPrivate);
 }
 
-void Conductor::kickBackground() {
-  backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
-  if (backgroundParked_.load(std::memory_order_seq_cst)) {
-    futexWakeAll(backgroundWord_, FutexScope::kPrivate);
-  }
-}
-
 void Conductor::pause(int round) {
   for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
 }
 
-// The sequencer may have nothing of its own in flight for an hour; what the others wait for must
-// still be sequenced, and their stalls be noticed.
-void Conductor::lookAroundIdle() {
-  if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.try_lock()) return;
-  step();
-  lookAround();
+void Conductor::stepDown() {
+  auto toTell = direct_.take();
   drive_.unlock();
   if (waiters_.load(std::memory_order_seq_cst) > 0) wakeWaiters();
-}
-
-void Conductor::runInBackground() {
-  const auto needed = [&] {
-    return anythingInFlight() && waiters_.load(std::memory_order_seq_cst) == 0 &&
-           !stopping_.load(std::memory_order_relaxed);
-  };
-  while (!stopping_.load(std::memory_order_acquire)) {
-    const std::uint32_t seen = backgroundWord_.load(std::memory_order_seq_cst);
-    if (!needed() || !drive_.try_lock()) {
-      backgroundParked_.store(true, std::memory_order_seq_cst);
-      if (backgroundWord_.load(std::memory_order_seq_cst) == seen &&
-          !stopping_.load(std::memory_order_acquire)) {
-        const auto left =
-            futexWait(backgroundWord_, seen, Deadline::after(kLookAround), FutexScope::kPrivate);
-        if (left == FutexWait::kTimeout) lookAroundIdle();
-      }
-      backgroundParked_.store(false, std::memory_order_seq_cst);
-      continue;
-    }
-    bool driving = true;
-    TimePoint idleSince{};
-    while (driving && needed()) {
-      neighbourhood_.awake();
-      if (pollAndStep()) {
-        idleSince = TimePoint{};
-        continue;
-      }
-      const TimePoint now = Clock::now();
-      if (idleSince == TimePoint{}) idleSince = now;
-      if (now - idleSince < std::min(spin_, kBackgroundSpin)) {
-        pause(0);
-        continue;
-      }
-      if (options_.rest) options_.rest();
-      const std::uint32_t bell = neighbourhood_.announceSleep();
-      if (step() || !needed()) continue;
-      const Deadline limit = sleepLimit(Deadline::never());
-      // Whoever starts to wait meanwhile can take the role without waking this thread.
-      drive_.unlock();
-      neighbourhood_.sleep(bell, limit);
-      driving = drive_.try_lock();
-      if (driving) {
-        neighbourhood_.awake();
-        lookAround();
-        idleSince = TimePoint{};
-      }
-    }
-    if (driving) {
-      neighbourhood_.awake();
-      drive_.unlock();
-      if (waiters_.load(std::memory_order_seq_cst) > 0) wakeWaiters();
-    }
-  }
+  direct_.run(std::move(toTell));
 }
 
 Conductor::Counters Conductor::counters() const {
@@ -474,18 +425,22 @@ void Conductor::stop() {
   futexWakeAll(backgroundWord_, FutexScope::kPrivate);
   neighbourhood_.fail(Status(Code::kShutdown, "farandole was shut down on this rank"));
   if (background_.joinable()) background_.join();
+  DirectCallbacks::Batch toTell;
   {
     const std::lock_guard drive(drive_);
     step();  // with the failure set: ends everything in flight and says good-bye to the others
     if (!failedEverything_) failEverything(neighbourhood_.failure());
     neighbourhood_.awake();
+    toTell = direct_.take();
   }
   wakeWaiters();
+  direct_.run(std::move(toTell));
   // Threads inside wait() leave on their own: their entries are done.
   for (int i = 0; waiters_.load(std::memory_order_seq_cst) > 0 && i < 10'000; ++i) {
     wakeWaiters();
     ::usleep(100);
   }
+  direct_.awaitAll();
   completionThread_.stop();
 }
 

@@ -4,6 +4,7 @@
 // steps every set round robin and sleeps on this rank's doorbell when nothing moves. A thread that
 // waits for a handle drives if nobody else does; the background thread drives only while operations
 // are in flight and nobody waits. So a lone blocking collective involves no other thread at all.
+// Whoever lets go of the role then runs the direct callbacks of what it has completed.
 // Locks, in this order: drive_, sets' own, mutex_.
 #pragma once
 
@@ -19,6 +20,7 @@
 
 #include "collective/shm/neighbourhood.h"
 #include "conductor/completion.h"
+#include "conductor/direct_callbacks.h"
 #include "conductor/entry.h"
 #include "conductor/leave_marks.h"
 #include "conductor/process_set.h"
@@ -84,7 +86,8 @@ class Conductor final : public SetObserver {
   // Ends what is in flight as kShutdown, tells the others, joins the threads. No callback runs
   // afterwards.
   void stop();
-  bool inCallback() const { return completionThread_.isCurrent(); }
+  // Whether the calling thread runs a callback.
+  bool inCallback() const { return DirectCallbacks::isInside() || completionThread_.isCurrent(); }
 
  private:
   // SetObserver; called by the driver.
@@ -95,7 +98,12 @@ class Conductor final : public SetObserver {
   Blame blameFor(std::int32_t rank) override;
   bool stopped(std::int32_t rank) override { return options_.stopped && options_.stopped(rank); }
 
-  enum class Left { kDone, kTimeout, kInterrupted };
+  // A sleeping driver looks around this often: for failures, stalls, and as a belt to the
+  // doorbell's braces.
+  static constexpr Duration kLookAround = std::chrono::milliseconds(200);
+
+  // kToTell: there are callbacks to run, without the role.
+  enum class Left { kDone, kTimeout, kInterrupted, kToTell };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
   // How long to stay awake although nothing moves.
   Duration patience() const;
@@ -106,7 +114,12 @@ class Conductor final : public SetObserver {
   Deadline sleepLimit(Deadline deadline);
   void lookAround();
   void failEverything(const Status& status);
+  // Unlocks drive_, then runs the callbacks of what was completed under it.
+  void stepDown();
   void runInBackground();
+  // While nobody waits and something is in flight. Called with drive_ held, returns without it.
+  void driveInBackground();
+  bool backgroundNeeded() const;
   void lookAroundIdle();
   void kickBackground();
   void wakeWaiters();
@@ -149,6 +162,7 @@ class Conductor final : public SetObserver {
   std::atomic<std::uint32_t> backgroundWord_{0};
   std::atomic<bool> backgroundParked_{false};
 
+  DirectCallbacks direct_;  // noted and taken under drive_, empty whenever it is free
   CompletionThread completionThread_;
   std::thread background_;
 };

@@ -40,6 +40,7 @@ struct Request {
   bool ordered = false;  // the caller promises the same order on all members
   OutputAllocator allocate;
   std::function<void(std::uint64_t handle, Code code)> onComplete;
+  bool callbackAnywhere = false;  // onComplete may run on the thread that drives
   std::shared_ptr<CompletionQueue> queue;
   std::uint64_t queueTag = 0;
 };

@@ -8,16 +8,21 @@ from typing import Any, Dict, Iterator, NamedTuple
 
 _here = threading.local()
 
+# Who waits for a reduction (ops/step.h has the same numbers).
+NOBODY = 0  # gradients are many, and travel while others are made
+PROGRAM = 1
+LAST = 2  # the last gradients of a step: nothing else is left to do
+
 
 @contextlib.contextmanager
-def nobody_waits() -> Iterator[None]:
-    """What is made within is not urgent: gradients are many, and travel while others are made."""
-    before = getattr(_here, "urgent", True)
-    _here.urgent = False
+def awaited_by(whom: int) -> Iterator[None]:
+    """Who waits for the reductions made within."""
+    before = getattr(_here, "awaited", PROGRAM)
+    _here.awaited = whom
     try:
         yield
     finally:
-        _here.urgent = before
+        _here.awaited = before
 
 
 class Reduction(NamedTuple):
@@ -36,5 +41,5 @@ class Reduction(NamedTuple):
             "reduce_op": int(self.op),
             "prescale": repr(float(self.prescale)),
             "postscale": repr(float(self.postscale)),
-            "urgent": getattr(_here, "urgent", True),
+            "awaited_by": getattr(_here, "awaited", PROGRAM),
         }

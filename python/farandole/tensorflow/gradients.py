@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict, List, Optional, Sequence
 
 import tensorflow as tf
@@ -9,10 +10,13 @@ import tensorflow as tf
 from ..errors import InvalidArgument
 from ..process_sets import ProcessSet, global_process_set
 from ._backend import backend, refuse_xla
-from ._reduction import nobody_waits
+from ._reduction import LAST, NOBODY, awaited_by
 from .collectives import allreduce, grouped_allreduce
 from .compression import Compression
 from .mpi_ops import Adasum, Average, Sum
+
+
+_BUCKET = 4 << 20  # bytes
 
 
 def key(variable: Any) -> Any:
@@ -80,12 +84,14 @@ class GradientReducer:
             how["postscale_factor"] = self.predivide / self.process_set.size()
         return how
 
-    def _grouped(self, dense: List[int], variables: Sequence[Any]) -> List[List[int]]:
+    def _grouped(
+        self, dense: List[int], grads: Sequence[Any], variables: Sequence[Any]
+    ) -> List[List[int]]:
         """The dense gradients by what is reduced together."""
         if tf.executing_eagerly() or not backend().compiled:
             return [dense]  # one call that waits, instead of many
         if not self.groups:
-            return [[i] for i in dense]
+            return [[i] for i in dense] if self.op == Adasum else _buckets(dense, grads)
         if isinstance(self.groups, int):
             count = min(self.groups, len(dense))
             return [dense[len(dense) * n // count : len(dense) * (n + 1) // count]
@@ -102,7 +108,7 @@ class GradientReducer:
         refuse_xla(self.prefix)
         if tf.executing_eagerly():
             return self._reduce(grads, variables)
-        with nobody_waits():
+        with awaited_by(NOBODY):
             return self._reduce(grads, variables)
 
     def _reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]]) -> List[Any]:
@@ -125,15 +131,36 @@ class GradientReducer:
                 grad = tf.convert_to_tensor(grad)
             results[i] = grad
             dense.append(i)
-        for group in self._grouped(dense, variables) if dense else []:
-            name = f"{self.prefix}_{group[0]}"
-            if len(group) == 1:
-                results[group[0]] = allreduce(results[group[0]], name=name, **how)
-                continue
-            reduced = grouped_allreduce([results[i] for i in group], name=name, **how)
+        for group in self._grouped(dense, results, variables) if dense else []:
+            # Backward goes from the last variable to the first one.
+            with awaited_by(LAST) if dense[0] in group else contextlib.nullcontext():
+                reduced = self._reduce_group([results[i] for i in group], group[0], how)
             for i, value in zip(group, reduced):
                 results[i] = value
         return results
+
+    def _reduce_group(self, grads: List[Any], number: int, how: Dict[str, Any]) -> List[Any]:
+        name = f"{self.prefix}_{number}"
+        if len(grads) == 1:
+            return [allreduce(grads[0], name=name, **how)]
+        return grouped_allreduce(grads, name=name, **how)
+
+
+def _buckets(dense: List[int], grads: Sequence[Any]) -> List[List[int]]:
+    """Neighbours together, from the last one on, as backward makes them: every call costs wake-ups,
+    and a bucket starts while the rest of backward runs.
+    """
+    buckets: List[List[int]] = []
+    room = 0
+    for i in reversed(dense):
+        elements = grads[i].shape.num_elements()
+        size = None if elements is None else elements * grads[i].dtype.size
+        if size is None or size > room or not buckets:
+            buckets.append([])
+            room = _BUCKET
+        buckets[-1].insert(0, i)
+        room = 0 if size is None else room - size
+    return buckets
 
 
 def _scaled(grad: Any, factor: float) -> Any:

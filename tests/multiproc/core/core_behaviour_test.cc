@@ -57,6 +57,14 @@ TEST(Cancel, WithdrawsBeforeTheOthersCome) {
   EXPECT_EQ(runCase({3, {"cancel", "1"}}), "");
 }
 TEST(Completion, CallbacksRunAndNoneAfterShutdown) { EXPECT_EQ(runCase({2, {"callbacks"}}), ""); }
+TEST(Completion, CallbacksRunOnWhicheverThreadDrives) {
+  EXPECT_EQ(runCase({2, {"callbacks_anywhere"}}), "");
+  EXPECT_EQ(runCase({3, {"callbacks_of_many_threads"}}), "");
+}
+TEST(Completion, CallbacksSubmit) { EXPECT_EQ(runCase({2, {"callbacks_that_submit"}}), ""); }
+TEST(Completion, CallbacksEndWithinShutdown) {
+  EXPECT_EQ(runCase({2, {"callbacks_at_shutdown"}}), "");
+}
 TEST(Completion, QueueTellsOfABatch) { EXPECT_EQ(runCase({2, {"completion_queue"}}), ""); }
 TEST(Threads, SubmitAndWaitAtOnce) { EXPECT_EQ(runCase({2, {"threads", "4", "500"}}), ""); }
 TEST(Messages, AreMatchedBySenderAndTag) { EXPECT_EQ(runCase({3, {"send_and_receive"}}), ""); }

@@ -14,6 +14,12 @@ MEAN = (SIZE + 1) / 2  # of rank + 1
 v1 = tf.compat.v1
 
 
+def compiled():
+    from farandole.tensorflow._backend import backend
+
+    return backend().compiled
+
+
 def case_tape():
     w = tf.Variable([1.0, 2.0])
     unused = tf.Variable(1.0)
@@ -54,6 +60,35 @@ def case_tape_options_in_a_function():
         np.testing.assert_allclose(gradients(**options), [MEAN, 2 * MEAN, 3 * MEAN], rtol=1e-2)
     assert gradients(op=hvd.Sum) == [SIZE * MEAN, 2 * SIZE * MEAN, 3 * SIZE * MEAN]
     assert gradients(op=hvd.Adasum)[0] > 0
+
+
+def case_buckets():
+    sizes = [7, (4 << 20) // 4, 3, 5]  # the second one fills a bucket of its own
+    variables = [tf.Variable(tf.ones([size])) for size in sizes]
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def step(unknown):
+        with tf.GradientTape() as tape:
+            tape.watch(unknown)
+            sums = [n * tf.reduce_sum(each) for n, each in enumerate([*variables, unknown], 1)]
+            loss = tf.add_n(sums) * float(RANK + 1)
+        tape = hvd.DistributedGradientTape(tape)
+        return tape.gradient(loss, [*variables, unknown])
+
+    for _ in range(3):
+        grads = step(tf.ones([2]))
+        for n, (grad, size) in enumerate(zip(grads, [*sizes, 2]), 1):
+            np.testing.assert_allclose(grad, [n * MEAN] * size)
+    if not compiled():
+        return
+    # From the last one on: (unknown), (5, 3), (4 MiB), (7).
+    nodes = [each for each in step.get_concrete_function().graph.get_operations()
+             if each.type.startswith("Farandole")]
+    together = sorted(len(each.inputs) for each in nodes if "Allreduce" in each.type)
+    assert together == [1, 1, 1, 2], together
+    # Only what contains the first variable is waited for by the thread that starts it.
+    last = [each for each in nodes if each.get_attr("awaited_by") == 2]
+    assert [each.inputs[0].shape[0] for each in last] == [7], last
 
 
 def case_sparse_gradients():

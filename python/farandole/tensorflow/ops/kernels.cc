@@ -113,7 +113,7 @@ class Reduction : public Collective {
     OP_REQUIRES_OK(c, c->GetAttr("postscale", &after));
     prescale_ = std::strtod(before.c_str(), nullptr);
     postscale_ = std::strtod(after.c_str(), nullptr);
-    OP_REQUIRES_OK(c, c->GetAttr("urgent", &urgent_));
+    OP_REQUIRES_OK(c, c->GetAttr("awaited_by", &awaitedBy_));
   }
 
  protected:
@@ -123,14 +123,14 @@ class Reduction : public Collective {
     step.requests[index].op = op_;
     step.requests[index].prescale = prescale_;
     step.requests[index].postscale = postscale_;
-    step.urgent = urgent_;
+    step.awaitedBy = static_cast<AwaitedBy>(awaitedBy_);
   }
 
  private:
   int op_ = 0;
   double prescale_ = 1;
   double postscale_ = 1;
-  bool urgent_ = true;
+  int awaitedBy_ = 1;
 };
 
 class Allreduce : public Reduction {

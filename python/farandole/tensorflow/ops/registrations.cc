@@ -64,7 +64,7 @@ REGISTER_OP("FarandoleAllreduce")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
-    .Attr("urgent: bool = true")
+    .Attr("awaited_by: int = 1")
     .SetIsStateful()
     .SetShapeFn(sameShapes);
 
@@ -77,7 +77,7 @@ REGISTER_OP("FarandoleGroupedAllreduce")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
-    .Attr("urgent: bool = true")
+    .Attr("awaited_by: int = 1")
     .SetIsStateful()
     .SetShapeFn(sameShapes);
 
@@ -90,7 +90,7 @@ REGISTER_OP("FarandoleReducescatter")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
-    .Attr("urgent: bool = true")
+    .Attr("awaited_by: int = 1")
     .SetIsStateful()
     .SetShapeFn(otherRows);
 
@@ -103,7 +103,7 @@ REGISTER_OP("FarandoleGroupedReducescatter")
     .Attr("reduce_op: int")
     .Attr("prescale: string = '1'")
     .Attr("postscale: string = '1'")
-    .Attr("urgent: bool = true")
+    .Attr("awaited_by: int = 1")
     .SetIsStateful()
     .SetShapeFn(otherRowsOfAll);
 

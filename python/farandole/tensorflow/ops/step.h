@@ -59,9 +59,15 @@ inline void* dataOf(const Tensor& tensor) {
   return bytes.empty() ? nothing() : const_cast<char*>(bytes.data());
 }
 
-// Owns itself from submit() on. Whoever finds all operations done first ends the step: submit(),
-// which may wait for a moment, or the last completion, which arrives on Farandole's thread. The
-// other one only gives its share of the object back.
+// Who waits for the outcome; Python's _reduction.py has the same numbers.
+enum class AwaitedBy {
+  kNobody = 0,  // gradients of a step are many, and the rest of it goes on meanwhile
+  kProgram = 1,
+  kLast = 2  // the last gradients of a step: nothing else is left to do
+};
+
+// Owns itself from submit() on. The last completion ends the step, on whichever thread has brought
+// the operation to its end: Farandole's own, or TensorFlow's that waits for a moment in submit().
 //
 // TensorFlow cancels the rest of a step in which an operation failed. That is not followed here on
 // purpose: a failure of Farandole's is told to every rank, and every rank goes on to run whatever
@@ -87,6 +93,7 @@ class Step {
     places_.resize(count);
     for (size_t i = 0; i < count; ++i) {
       places_[i] = {this, i};
+      requests[i].flags = FARANDOLE_FLAG_CALLBACK_ANYWHERE;
       requests[i].on_complete = &Step::onComplete;
       requests[i].on_complete_user = &places_[i];
     }
@@ -95,8 +102,7 @@ class Step {
   std::vector<farandole_request> requests;
   std::vector<std::vector<int64_t>> shapes;
   std::vector<std::string> names;
-  // Whether the program waits for it; gradients of a step are many, and nobody does.
-  bool urgent = true;
+  AwaitedBy awaitedBy = AwaitedBy::kProgram;
 
   void setShape(size_t index, const Tensor& tensor) {
     for (auto each : tensor.shape().dim_sizes()) shapes[index].push_back(each);
@@ -117,9 +123,9 @@ class Step {
   }
 
   void submit() {
-    const bool waits = worthWaiting();
+    const int64_t moment = worthWaiting();
     for (auto& request : requests) {
-      if (waits) request.flags |= FARANDOLE_FLAG_WILL_WAIT;
+      if (moment > 0) request.flags |= FARANDOLE_FLAG_WILL_WAIT;
     }
     id_ = pending().add();
     std::vector<farandole_handle> handles(requests.size());
@@ -131,8 +137,7 @@ class Step {
       return giveBack();
     }
     pending().started(id_, handles);
-    // If not, Farandole's own threads take over.
-    if (waits && doneSoon(handles)) endOnce(handles);
+    if (moment > 0) waitFor(handles, moment);
     giveBack();
   }
 
@@ -145,29 +150,31 @@ class Step {
 
   ~Step() = default;
 
-  // For what the program waits for, if it is small and nothing else is in flight: being woken takes
-  // longer than the operation. With more ranks than processors whoever is waited for needs this
+  // How many milliseconds this thread should wait for it, since being woken takes longer than most
+  // operations do: for the last gradients; for what the program waits for, if it is small and
+  // nothing else is in flight. With more ranks than processors whoever is waited for needs this
   // one.
-  bool worthWaiting() const {
+  int64_t worthWaiting() const {
+    if (awaitedBy == AwaitedBy::kLast) return kLonger;
     static const bool room =
         library().local_size() <= static_cast<int>(std::thread::hardware_concurrency());
-    if (!urgent || !room || pending().count() > 0) return false;
+    if (awaitedBy == AwaitedBy::kNobody || !room || pending().count() > 0) return 0;
     int64_t elements = 0;
     for (const auto& shape : shapes) {
       int64_t product = 1;
       for (const int64_t each : shape) product *= each;
       elements += product;
     }
-    return elements <= kSmall;
+    return elements <= kSmall ? kMoment : 0;
   }
 
-  static bool doneSoon(const std::vector<farandole_handle>& handles) {
+  // What is done by then has ended inside of it. If not, Farandole's own thread takes over.
+  static void waitFor(const std::vector<farandole_handle>& handles, int64_t milliseconds) {
     for (const auto handle : handles) {
       int32_t done = 0;
-      library().wait(handle, kMoment);
-      if (library().test(handle, &done) != FARANDOLE_OK || done == 0) return false;
+      library().wait(handle, milliseconds);
+      if (library().test(handle, &done) != FARANDOLE_OK || done == 0) return;
     }
-    return true;
   }
 
   static void* allocate(void* user, size_t bytes, const int64_t* shape, int32_t ndim) {
@@ -189,14 +196,13 @@ class Step {
     auto* place = static_cast<Place*>(user);
     Step* const step = place->step;
     step->handles_[place->index] = handle;
-    if (step->left_.fetch_sub(1) == 1) step->endOnce(step->handles_);
+    if (step->left_.fetch_sub(1) == 1) step->finish();
     step->giveBack();
   }
 
   // All operations are done.
-  void endOnce(const std::vector<farandole_handle>& handles) {
-    if (ended_.exchange(true)) return;
-    for (size_t i = 0; i < handles.size(); ++i) take(i, handles[i]);
+  void finish() {
+    for (size_t i = 0; i < handles_.size(); ++i) take(i, handles_[i]);
     end();
   }
 
@@ -237,6 +243,7 @@ class Step {
 
   static constexpr int64_t kSmall = 65536;  // elements
   static constexpr int64_t kMoment = 1;     // milliseconds
+  static constexpr int64_t kLonger = 5;     // milliseconds
 
   OpKernelContext* const context_;
   Done done_;
@@ -246,7 +253,6 @@ class Step {
   std::vector<farandole_handle> handles_;  // each written by its completion
   std::atomic<size_t> left_;               // completions to come
   std::atomic<size_t> shares_;             // one for each completion, one for submit()
-  std::atomic<bool> ended_{false};
   std::mutex mutex_;
   absl::Status first_;  // guarded by mutex_ until all operations are done
 };

@@ -1,0 +1,51 @@
+#include "conductor/direct_callbacks.h"
+
+#include <chrono>
+#include <deque>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace farandole {
+namespace {
+
+// What this thread has still to run; null: it is in no callback.
+thread_local std::deque<std::function<void()>>* running = nullptr;
+
+}  // namespace
+
+void DirectCallbacks::add(std::function<void()> callback) {
+  owed_.fetch_add(1, std::memory_order_relaxed);
+  due_.push_back(std::move(callback));
+}
+
+DirectCallbacks::Batch DirectCallbacks::take() { return std::exchange(due_, {}); }
+
+void DirectCallbacks::run(Batch batch) {
+  if (batch.empty()) return;
+  if (running != nullptr) {
+    std::move(batch.begin(), batch.end(), std::back_inserter(*running));
+    return;
+  }
+  std::deque<std::function<void()>> mine(std::move_iterator(batch.begin()),
+                                         std::move_iterator(batch.end()));
+  running = &mine;
+  while (!mine.empty()) {
+    // What it holds is given back before it counts as through.
+    std::exchange(mine.front(), nullptr)();
+    mine.pop_front();
+    // Release: whoever sees that nothing is owed sees what the callback did.
+    owed_.fetch_sub(1, std::memory_order_release);
+  }
+  running = nullptr;
+}
+
+void DirectCallbacks::awaitAll() const {
+  while (owed_.load(std::memory_order_acquire) > 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+bool DirectCallbacks::isInside() { return running != nullptr; }
+
+}  // namespace farandole

@@ -1,0 +1,38 @@
+// DirectCallbacks: callbacks that run on whichever thread drove their operations to the end, once
+// it has let go of that role: nobody has to be woken for them.
+//
+// A callback may submit, test and release: so none runs while drive_ is held, and none inside of
+// another one. What completes while a callback drives a little (test) is run by the same thread
+// when that callback has returned.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace farandole {
+
+class DirectCallbacks {
+ public:
+  using Batch = std::vector<std::function<void()>>;
+
+  // The driver's: noted while it drives, taken before it lets go.
+  void add(std::function<void()> callback);
+  bool any() const { return !due_.empty(); }
+  Batch take();
+
+  // Any thread, with no lock held. Returns when they have run; from inside of a callback at once.
+  void run(Batch batch);
+  // Until everything noted has run, on whatever thread. Not from a callback.
+  void awaitAll() const;
+
+  // Whether the calling thread is inside of a callback.
+  static bool isInside();
+
+ private:
+  Batch due_;                          // the driver's
+  std::atomic<std::int64_t> owed_{0};  // noted, and not yet through
+};
+
+}  // namespace farandole
