@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -144,6 +145,23 @@ Status Library::shutdown() {
   const std::lock_guard life(lifeMutex_);
   const std::shared_ptr<Runtime> ending = runtime();
   return ending ? end(ending) : Status();
+}
+
+Status Library::endWithProcess() {
+  static const int registered = ::on_exit(
+      [](int status, void*) {
+        if (status == 0 || forked_.load(std::memory_order_relaxed) || !instance().runtime()) return;
+        std::fflush(nullptr);
+        ::_exit(status);
+      },
+      nullptr);
+  const std::lock_guard life(lifeMutex_);
+  const std::shared_ptr<Runtime> ending = runtime();
+  if (!ending) return {};
+  if (registered != 0 || ending->config().size == 1) return end(ending);
+  // What crosses to other machines ends only with the connections, and these with a good-bye.
+  if (ending->conductor().anythingInFlight() && !ending->halt()) return end(ending);
+  return {};
 }
 
 Status Library::end(const std::shared_ptr<Runtime>& ending) {

@@ -19,6 +19,7 @@
 
 #include "collective/shm/neighbourhood.h"
 #include "conductor/completion.h"
+#include "conductor/endurance.h"
 #include "conductor/entry.h"
 #include "conductor/leave_marks.h"
 #include "conductor/process_set.h"
@@ -30,6 +31,8 @@ class Conductor final : public SetObserver {
  public:
   struct Options {
     Duration spin = std::chrono::microseconds(50);
+    // Behind that, if waits have been so short lately: awake, but the processor is anybody's.
+    Duration yield = std::chrono::microseconds(2000);
     // While an operation runs between machines: pieces come one after the other, and to be woken
     // for each takes longer than most of them.
     Duration linkSpin = std::chrono::microseconds(1000);
@@ -84,6 +87,8 @@ class Conductor final : public SetObserver {
   // Ends what is in flight as kShutdown, tells the others, joins the threads. No callback runs
   // afterwards.
   void stop();
+  // The same without a word to the others; stop() follows. Only without other machines.
+  void halt();
   bool inCallback() const { return completionThread_.isCurrent(); }
 
  private:
@@ -97,8 +102,9 @@ class Conductor final : public SetObserver {
 
   enum class Left { kDone, kTimeout, kInterrupted };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
-  // How long to stay awake although nothing moves.
+  // How long to spin although nothing moves; and behind that, to yield.
   Duration patience() const;
+  Duration endurance() const;
   bool step();
   // step, after a look at what has come from other machines.
   bool pollAndStep();
@@ -106,11 +112,13 @@ class Conductor final : public SetObserver {
   Deadline sleepLimit(Deadline deadline);
   void lookAround();
   void failEverything(const Status& status);
+  void endThreads();
   void runInBackground();
   void lookAroundIdle();
   void kickBackground();
   void wakeWaiters();
   static void pause(int round);
+  static void yield();
   void record(const Execution& execution, TimePoint started);
 
   Neighbourhood& neighbourhood_;
@@ -122,10 +130,12 @@ class Conductor final : public SetObserver {
 
   std::mutex drive_;
   // Guarded by drive_.
+  Endurance endurance_;
   std::vector<std::shared_ptr<ProcessSet>>
       stepped_;  // what step() goes through; refreshed when setsVersion_ changes
   std::uint64_t steppedVersion_ = 0;
   bool failedEverything_ = false;
+  bool silent_ = false;                         // has not said that it leaves
   Status brokenBy_;                             // noted inside a step, acted upon after it
   std::int32_t lostTo_ = -1;                    // the first rank that left when it was needed
   TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
