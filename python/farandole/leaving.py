@@ -4,7 +4,8 @@ An exception that leaves the program prints its traceback first. Then the rank e
 whatever threads, workers and destructors are still there, so that the other ranks learn of it at
 once and the launcher names the right cause. A rank that ends with another code than 0 in any other
 way (sys.exit, raise SystemExit) does not say good-bye to the others: they would fail for want of it,
-and end before it has. Python does not tell the code to functions at exit, but C does.
+and end before it has. Python does not tell the code to functions at exit, but C does: later, which
+is too late for operations that MPI or connections carry. For these, sys.exit gives a hint.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _abi
 from .handles import forked
@@ -25,11 +26,13 @@ _SECONDS = 0.7
 _installed = False
 _failed = False
 _previous_hook: Any = None
+_previous_exit: Any = None
+_failing = False  # the last sys.exit() had another code than 0; somebody may have caught it
 
 
 def install(size: int) -> None:
     """Called by every init; works once."""
-    global _installed, _previous_hook
+    global _installed, _previous_hook, _previous_exit
     if _installed:
         return
     _installed = True
@@ -38,11 +41,25 @@ def install(size: int) -> None:
     if size > 1 and not interactive:
         _previous_hook = sys.excepthook
         sys.excepthook = _on_exception
+        _previous_exit = sys.exit
+        sys.exit = _on_sys_exit
+
+
+def _on_sys_exit(status: Any = None) -> NoReturn:
+    global _failing
+    # In another thread it ends only that thread.
+    if threading.current_thread() is threading.main_thread():
+        _failing = status is not None and status != 0
+    _previous_exit(status)
 
 
 def _at_exit() -> None:
-    if not forked() and not _failed:
-        _abi.library().end_with_process()
+    if forked() or _failed:
+        return
+    if "mpi4py.MPI" in sys.modules and not _failing:
+        _abi.library().shutdown()  # mpi4py ends MPI with Python, before C tells the code
+    else:
+        _abi.library().end_with_process(_failing)
 
 
 def _flush() -> None:

@@ -147,10 +147,12 @@ Status Library::shutdown() {
   return ending ? end(ending) : Status();
 }
 
-Status Library::endWithProcess() {
+Status Library::endWithProcess(bool failing) {
+  // Registered as late as this, it runs before everything else at exit: before MPI is finalised.
   static const int registered = ::on_exit(
       [](int status, void*) {
-        if (status == 0 || forked_.load(std::memory_order_relaxed) || !instance().runtime()) return;
+        if (forked_.load(std::memory_order_relaxed) || !instance().runtime()) return;
+        if (status == 0) return atExit();
         std::fflush(nullptr);
         ::_exit(status);
       },
@@ -159,9 +161,10 @@ Status Library::endWithProcess() {
   const std::shared_ptr<Runtime> ending = runtime();
   if (!ending) return {};
   if (registered != 0 || ending->config().size == 1) return end(ending);
-  // What crosses to other machines ends only with the connections, and these with a good-bye.
-  if (ending->conductor().anythingInFlight() && !ending->halt()) return end(ending);
-  return {};
+  if (!ending->conductor().anythingInFlight()) return {};
+  // What MPI or connections carry ends only with a good-bye.
+  if (!engine_ && ending->halt()) return {};
+  return failing ? Status() : end(ending);
 }
 
 Status Library::end(const std::shared_ptr<Runtime>& ending) {

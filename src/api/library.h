@@ -30,7 +30,7 @@ class Library {
   // Ok if not initialised.
   Status shutdown();
   // Ends what is in flight; how the rank leaves is decided by the process's exit status.
-  Status endWithProcess();
+  Status endWithProcess(bool failing);
   // Null unless initialised.
   std::shared_ptr<Runtime> runtime() const;
   // The same, or the error to return.

@@ -217,7 +217,7 @@ const std::vector<ConfigVariable>& table() {
       {"FARANDOLE_YIELD_US",
        "microseconds it stays awake behind that, for others to use its processor, while waits are "
        "that short",
-       "2000", microseconds(&Config::yield)},
+       "5000", microseconds(&Config::yield)},
       {"FARANDOLE_LINK_SPIN_US",
        "the same while an operation runs between machines, if there are two processors per rank, "
        "or one rank",

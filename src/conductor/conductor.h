@@ -32,7 +32,7 @@ class Conductor final : public SetObserver {
   struct Options {
     Duration spin = std::chrono::microseconds(50);
     // Behind that, if waits have been so short lately: awake, but the processor is anybody's.
-    Duration yield = std::chrono::microseconds(2000);
+    Duration yield = std::chrono::microseconds(5000);
     // While an operation runs between machines: pieces come one after the other, and to be woken
     // for each takes longer than most of them.
     Duration linkSpin = std::chrono::microseconds(1000);
@@ -116,6 +116,9 @@ class Conductor final : public SetObserver {
   void runInBackground();
   void lookAroundIdle();
   void kickBackground();
+  // Whether the background thread, which sleeps, may go on doing so: it will be rung for whatever
+  // comes. Otherwise it must be kicked. The driver's, before it gives up the role.
+  bool handBack();
   void wakeWaiters();
   static void pause(int round);
   static void yield();
@@ -158,6 +161,7 @@ class Conductor final : public SetObserver {
   std::atomic<std::uint32_t> completionWord_{0};
   std::atomic<std::uint32_t> backgroundWord_{0};
   std::atomic<bool> backgroundParked_{false};
+  std::atomic<bool> backgroundAsleep_{false};  // as a driver, on the doorbell
 
   CompletionThread completionThread_;
   std::thread background_;
