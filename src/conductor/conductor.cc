@@ -128,11 +128,9 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   if (set) set->control().setWaiting(1);
   Left left = Left::kDone;
-  bool handedBack = false;
   while (!entry->done.load(std::memory_order_acquire)) {
     if (drive_.try_lock()) {
       left = driveUntil(entry, deadline);
-      handedBack = handBack();
       drive_.unlock();
       break;
     }
@@ -155,9 +153,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   const int others = waiters_.fetch_sub(1, std::memory_order_seq_cst) - 1;
   if (others > 0) {
     wakeWaiters();
-  } else if (anythingInFlight() &&
-             // If it woke up meanwhile it found the role taken, and does not wait for it.
-             !(handedBack && backgroundAsleep_.load(std::memory_order_seq_cst))) {
+  } else if (anythingInFlight()) {
     kickBackground();
   }
   switch (left) {
@@ -414,18 +410,6 @@ void Conductor::kickBackground() {
   }
 }
 
-bool Conductor::handBack() {
-  if (!backgroundAsleep_.load(std::memory_order_seq_cst) || !anythingInFlight()) return false;
-  const bool due = std::any_of(stepped_.begin(), stepped_.end(), [](const auto& set) {
-    return set->runs() || set->due() || set->nap() < kLookAround;
-  });
-  if (due || options_.poll) return false;
-  neighbourhood_.announceSleep();
-  if (!step()) return true;
-  neighbourhood_.awake();
-  return false;
-}
-
 void Conductor::pause(int round) {
   for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
 }
@@ -482,11 +466,8 @@ void Conductor::runInBackground() {
       if (step() || !needed()) continue;
       const Deadline limit = sleepLimit(Deadline::never());
       // Whoever starts to wait meanwhile can take the role without waking this thread.
-      backgroundAsleep_.store(true, std::memory_order_seq_cst);
       drive_.unlock();
       neighbourhood_.sleep(bell, limit);
-      // Before it looks whether the role is free.
-      backgroundAsleep_.store(false, std::memory_order_seq_cst);
       driving = drive_.try_lock();
       if (driving) {
         neighbourhood_.awake();

@@ -116,9 +116,6 @@ class Conductor final : public SetObserver {
   void runInBackground();
   void lookAroundIdle();
   void kickBackground();
-  // Whether the background thread, which sleeps, may go on doing so: it will be rung for whatever
-  // comes. Otherwise it must be kicked. The driver's, before it gives up the role.
-  bool handBack();
   void wakeWaiters();
   static void pause(int round);
   static void yield();
@@ -161,7 +158,6 @@ class Conductor final : public SetObserver {
   std::atomic<std::uint32_t> completionWord_{0};
   std::atomic<std::uint32_t> backgroundWord_{0};
   std::atomic<bool> backgroundParked_{false};
-  std::atomic<bool> backgroundAsleep_{false};  // as a driver, on the doorbell
 
   CompletionThread completionThread_;
   std::thread background_;
