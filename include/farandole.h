@@ -117,6 +117,13 @@ FARANDOLE_API const char* farandole_version(void);
  * shutdown. */
 FARANDOLE_API farandole_code farandole_init(const farandole_init_options* options);
 FARANDOLE_API farandole_code farandole_shutdown(void);
+/* For the time when a process is about to end and its exit status is not known yet, before buffers
+ * of pending operations are freed: these end as with farandole_shutdown, but the other ranks are
+ * told when the process calls exit(3), and only if its status is 0. With another one it ends at
+ * once, so that they learn of the failure and not of a good-bye. Where that is not possible (MPI or
+ * other machines are involved and something is pending) it is farandole_shutdown, unless failing:
+ * the status is expected not to be 0, and pending operations go on until then. */
+FARANDOLE_API farandole_code farandole_end_with_process(int32_t failing);
 FARANDOLE_API int32_t farandole_is_initialised(void);
 
 /* -1 unless initialised. */

@@ -148,6 +148,7 @@ _FUNCTIONS = {
     "version": (c_char_p, []),
     "init": (c_int32, [POINTER(InitOptions)]),
     "shutdown": (c_int32, []),
+    "end_with_process": (c_int32, [c_int32]),
     "is_initialised": (c_int32, []),
     "rank": (c_int32, []),
     "size": (c_int32, []),

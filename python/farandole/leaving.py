@@ -2,19 +2,20 @@
 
 An exception that leaves the program prints its traceback first. Then the rank ends with code 1,
 whatever threads, workers and destructors are still there, so that the other ranks learn of it at
-once and the launcher names the right cause. After sys.exit() with a code other than 0 the rank does
-not say good-bye to the others: they would fail for want of it, and end before it has.
+once and the launcher names the right cause. A rank that ends with another code than 0 in any other
+way (sys.exit, raise SystemExit) does not say good-bye to the others: they would fail for want of it,
+and end before it has. Python does not tell the code to functions at exit, but C does: later, which
+is too late for operations that MPI or connections carry. For these, sys.exit gives a hint.
 """
 
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import signal
 import sys
 import threading
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 
 from . import _abi
 from .handles import forked
@@ -26,8 +27,7 @@ _installed = False
 _failed = False
 _previous_hook: Any = None
 _previous_exit: Any = None
-# Of the last sys.exit() with a code that means failure: how many operations there had been.
-_gave_up_after: Optional[int] = None
+_failing = False  # the last sys.exit() had another code than 0; somebody may have caught it
 
 
 def install(size: int) -> None:
@@ -45,35 +45,21 @@ def install(size: int) -> None:
         sys.exit = _on_sys_exit
 
 
-def _operations() -> int:
-    info = _abi.CountersInfo(ctypes.sizeof(_abi.CountersInfo))
-    return info.operations if _abi.library().get_counters(ctypes.byref(info)) == _abi.OK else -1
-
-
 def _on_sys_exit(status: Any = None) -> NoReturn:
-    global _gave_up_after
+    global _failing
     # In another thread it ends only that thread.
-    if threading.current_thread() is threading.main_thread() and not forked():
-        _gave_up_after = _operations() if status is not None and status != 0 else None
+    if threading.current_thread() is threading.main_thread():
+        _failing = status is not None and status != 0
     _previous_exit(status)
 
 
 def _at_exit() -> None:
     if forked() or _failed:
         return
-    # Somebody may have caught the SystemExit and gone on.
-    if _gave_up_after is not None and 0 <= _gave_up_after == _operations():
-        _end_without_good_bye()
+    if "mpi4py.MPI" in sys.modules and not _failing:
+        _abi.library().shutdown()  # mpi4py ends MPI with Python, before C tells the code
     else:
-        _abi.library().shutdown()
-
-
-def _end_without_good_bye() -> None:
-    """After Python's own end, the process ends before the library's would tell the others."""
-    c = ctypes.CDLL(None)
-    c.fflush(None)
-    # Functions of on_exit get the process's status: exactly what _exit takes.
-    c.on_exit(ctypes.cast(c._exit, ctypes.c_void_p), None)
+        _abi.library().end_with_process(_failing)
 
 
 def _flush() -> None:

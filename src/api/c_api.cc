@@ -94,6 +94,10 @@ farandole_code farandole_shutdown(void) {
   return guarded([] { return Library::instance().shutdown(); });
 }
 
+farandole_code farandole_end_with_process(int32_t failing) {
+  return guarded([=] { return Library::instance().endWithProcess(failing != 0); });
+}
+
 int32_t farandole_is_initialised(void) {
   return identity([](Runtime&) { return 1; }) == 1 ? 1 : 0;
 }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -153,6 +154,26 @@ Status Library::shutdown() {
   const std::lock_guard life(lifeMutex_);
   const std::shared_ptr<Runtime> ending = runtime();
   return ending ? end(ending) : Status();
+}
+
+Status Library::endWithProcess(bool failing) {
+  // Registered as late as this, it runs before everything else at exit: before MPI is finalised.
+  static const int registered = ::on_exit(
+      [](int status, void*) {
+        if (forked_.load(std::memory_order_relaxed) || !instance().runtime()) return;
+        if (status == 0) return atExit();
+        std::fflush(nullptr);
+        ::_exit(status);
+      },
+      nullptr);
+  const std::lock_guard life(lifeMutex_);
+  const std::shared_ptr<Runtime> ending = runtime();
+  if (!ending) return {};
+  if (registered != 0 || ending->config().size == 1) return end(ending);
+  if (!ending->conductor().anythingInFlight()) return {};
+  // What MPI or connections carry ends only with a good-bye.
+  if (!engine_ && ending->halt()) return {};
+  return failing ? Status() : end(ending);
 }
 
 Status Library::end(const std::shared_ptr<Runtime>& ending) {

@@ -29,6 +29,8 @@ class Library {
   Status init(std::chrono::milliseconds timeout);
   // Ok if not initialised.
   Status shutdown();
+  // Ends what is in flight; how the rank leaves is decided by the process's exit status.
+  Status endWithProcess(bool failing);
   // Null unless initialised.
   std::shared_ptr<Runtime> runtime() const;
   // The same, or the error to return.

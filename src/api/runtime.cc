@@ -114,6 +114,7 @@ Status Runtime::startConducting() {
 
   Conductor::Options options;
   options.spin = config_.spin;
+  options.yield = config_.yield;
   options.linkSpin = config_.linkSpin;
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
@@ -175,6 +176,12 @@ std::vector<std::int32_t> Runtime::setIds() const {
 void Runtime::rankEnded(const RankEnd& end) {
   const std::lock_guard lock(watchMutex_);
   if (watch_) watch_->rankEnded(end);
+}
+
+bool Runtime::halt() {
+  if (link_) return false;
+  conductor_->halt();
+  return true;
 }
 
 void Runtime::stop() {

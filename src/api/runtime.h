@@ -53,6 +53,9 @@ class Runtime {
   // Ends everything in flight and leaves. Whoever still holds the runtime may go on to call it:
   // every operation fails, the arena stays.
   void stop();
+  // Ends everything in flight without a word to the others, until stop(). False where that is not
+  // possible: nothing has happened.
+  bool halt();
 
   // Only in a fork child: closes every descriptor without touching a lock.
   void closeAfterFork();

@@ -214,6 +214,10 @@ const std::vector<ConfigVariable>& table() {
        integer(&Config::planCapacity, 1, 1 << 24)},
       {"FARANDOLE_SPIN_US", "microseconds a waiting thread spins before it sleeps", "50",
        microseconds(&Config::spin)},
+      {"FARANDOLE_YIELD_US",
+       "microseconds it stays awake behind that, for others to use its processor, while waits are "
+       "that short",
+       "5000", microseconds(&Config::yield)},
       {"FARANDOLE_LINK_SPIN_US",
        "the same while an operation runs between machines, if there are two processors per rank, "
        "or one rank",

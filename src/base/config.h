@@ -38,6 +38,7 @@ struct Config {
   std::chrono::microseconds batchDelay{100};
   std::int64_t planCapacity = 4096;
   std::chrono::microseconds spin{50};
+  std::chrono::microseconds yield{5000};
   std::chrono::microseconds linkSpin{1000};
   std::chrono::milliseconds stallWarning{60'000};
   std::chrono::milliseconds stallShutdown{0};

@@ -1,5 +1,6 @@
 #include "conductor/conductor.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,7 +45,9 @@ Conductor::Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& 
       options_(std::move(options)),
       // Where ranks outnumber processors, the one waited for needs this very processor.
       spin_(neighbourhood.crowded() ? Duration::zero() : options_.spin),
-      linkSpin_(neighbourhood.roomy() ? options_.linkSpin : Duration::zero()) {
+      linkSpin_(neighbourhood.roomy() ? options_.linkSpin : Duration::zero()),
+      // With other machines, the network's threads are among those that want the processor.
+      endurance_(spin_ == Duration::zero() || options_.poll ? Duration::zero() : options_.yield) {
   background_ = startThread("fd-conductor", [this] { runInBackground(); });
 }
 
@@ -172,8 +175,14 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
   // The background thread may have announced its sleep and still be in it: whoever drives is awake.
   neighbourhood_.awake();
   TimePoint idleSince{};
+  TimePoint waitsSince{};  // the same, but for sleeps
   for (int round = 0;; ++round) {
     const bool moved = pollAndStep();
+    if ((moved || entry->done.load(std::memory_order_acquire)) && waitsSince != TimePoint{}) {
+      const Duration waited = Clock::now() - waitsSince;
+      if (waited > spin_) endurance_.waited(waited);
+      waitsSince = TimePoint{};
+    }
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
     if (direct_.any()) return Left::kToTell;
     if (moved) {
@@ -184,8 +193,13 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
     const TimePoint now = Clock::now();
     if (!deadline.isNever() && now >= deadline.at()) return Left::kTimeout;
     if (idleSince == TimePoint{}) idleSince = now;
+    if (waitsSince == TimePoint{}) waitsSince = now;
     if (now - idleSince < patience()) {
       pause(round);
+      continue;
+    }
+    if (now - waitsSince < endurance()) {
+      yield();
       continue;
     }
     if (options_.rest) options_.rest();
@@ -208,6 +222,13 @@ Duration Conductor::patience() const {
   const bool network = std::any_of(stepped_.begin(), stepped_.end(),
                                    [](const auto& set) { return set->awaitsNetwork(); });
   return network ? std::max(spin_, linkSpin_) : spin_;
+}
+
+Duration Conductor::endurance() const {
+  // All have submitted what runs, so they are about to drive it.
+  const bool runs =
+      std::any_of(stepped_.begin(), stepped_.end(), [](const auto& set) { return set->runs(); });
+  return runs ? endurance_.limit() : endurance_.now();
 }
 
 bool Conductor::test(const EntryPtr& entry) {
@@ -298,6 +319,10 @@ void Conductor::lookAround() {
 void Conductor::failEverything(const Status& status) {
   failedEverything_ = true;
   const bool shutdown = status.code() == Code::kShutdown;
+  if (silent_) {
+    for (const auto& set : stepped_) set->failAll(status);
+    return;
+  }
   if (!shutdown || lostTo_ >= 0) {
     // Before the others can see that it leaves.
     marks_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
@@ -398,6 +423,11 @@ void Conductor::pause(int round) {
   for (int i = 0; i < std::min(round + 1, 16); ++i) relax();
 }
 
+void Conductor::yield() {
+  for (int i = 0; i < 4; ++i) pause(15);
+  ::sched_yield();
+}
+
 void Conductor::stepDown() {
   auto toTell = direct_.take();
   drive_.unlock();
@@ -419,7 +449,26 @@ Conductor::Counters Conductor::counters() const {
   return counters;
 }
 
+void Conductor::halt() {
+  {
+    const std::lock_guard drive(drive_);
+    silent_ = !failedEverything_;
+  }
+  endThreads();
+}
+
 void Conductor::stop() {
+  {
+    const std::lock_guard drive(drive_);
+    if (silent_) {
+      silent_ = false;
+      for (const auto& set : stepped_) set->leave();
+    }
+  }
+  endThreads();
+}
+
+void Conductor::endThreads() {
   stopping_.store(true, std::memory_order_seq_cst);
   backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
   futexWakeAll(backgroundWord_, FutexScope::kPrivate);

@@ -21,6 +21,7 @@
 #include "collective/shm/neighbourhood.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
+#include "conductor/endurance.h"
 #include "conductor/entry.h"
 #include "conductor/leave_marks.h"
 #include "conductor/process_set.h"
@@ -32,6 +33,8 @@ class Conductor final : public SetObserver {
  public:
   struct Options {
     Duration spin = std::chrono::microseconds(50);
+    // Behind that, if waits have been so short lately: awake, but the processor is anybody's.
+    Duration yield = std::chrono::microseconds(5000);
     // While an operation runs between machines: pieces come one after the other, and to be woken
     // for each takes longer than most of them.
     Duration linkSpin = std::chrono::microseconds(1000);
@@ -86,6 +89,8 @@ class Conductor final : public SetObserver {
   // Ends what is in flight as kShutdown, tells the others, joins the threads. No callback runs
   // afterwards.
   void stop();
+  // The same without a word to the others; stop() follows. Only without other machines.
+  void halt();
   // Whether the calling thread runs a callback.
   bool inCallback() const { return DirectCallbacks::isInside() || completionThread_.isCurrent(); }
 
@@ -105,8 +110,9 @@ class Conductor final : public SetObserver {
   // kToTell: there are callbacks to run, without the role.
   enum class Left { kDone, kTimeout, kInterrupted, kToTell };
   Left driveUntil(const EntryPtr& entry, Deadline deadline);
-  // How long to stay awake although nothing moves.
+  // How long to spin although nothing moves; and behind that, to yield.
   Duration patience() const;
+  Duration endurance() const;
   bool step();
   // step, after a look at what has come from other machines.
   bool pollAndStep();
@@ -116,6 +122,7 @@ class Conductor final : public SetObserver {
   void failEverything(const Status& status);
   // Unlocks drive_, then runs the callbacks of what was completed under it.
   void stepDown();
+  void endThreads();
   void runInBackground();
   // While nobody waits and something is in flight. Called with drive_ held, returns without it.
   void driveInBackground();
@@ -124,6 +131,7 @@ class Conductor final : public SetObserver {
   void kickBackground();
   void wakeWaiters();
   static void pause(int round);
+  static void yield();
   void record(const Execution& execution, TimePoint started);
 
   Neighbourhood& neighbourhood_;
@@ -135,10 +143,12 @@ class Conductor final : public SetObserver {
 
   std::mutex drive_;
   // Guarded by drive_.
+  Endurance endurance_;
   std::vector<std::shared_ptr<ProcessSet>>
       stepped_;  // what step() goes through; refreshed when setsVersion_ changes
   std::uint64_t steppedVersion_ = 0;
   bool failedEverything_ = false;
+  bool silent_ = false;                         // has not said that it leaves
   Status brokenBy_;                             // noted inside a step, acted upon after it
   std::int32_t lostTo_ = -1;                    // the first rank that left when it was needed
   TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up

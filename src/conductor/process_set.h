@@ -89,6 +89,8 @@ class ProcessSet {
   bool awaitsNetwork() const {
     return (running_ && parts_.betweenMachines) || (parts_.lane && parts_.lane->busy());
   }
+  // Whether all members have submitted something that is not done yet. The driver's.
+  bool runs() const { return running_ != nullptr; }
   // How long the driver may sleep before the engine must be looked at again.
   Duration nap() const;
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.

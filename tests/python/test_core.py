@@ -44,8 +44,9 @@ def test_rank_that_leaves_while_it_is_needed(launch, how):
     launch(2, "core_faults.py", how, timeout=60).expect_failure("rank 0 was told: rank 1")
 
 
-def test_exit_with_a_code_is_the_first_cause(launch):
-    done = launch(2, "core_faults.py", "exit code", timeout=60)
+@pytest.mark.parametrize("how", ["exit code", "SystemExit", "SystemExit while pending"])
+def test_exit_with_a_code_is_the_first_cause(launch, how):
+    done = launch(2, "core_faults.py", how, timeout=60)
     done.expect_failure("first cause: rank 1", "exited with code 7")
     assert done.code == 7
 

@@ -47,6 +47,8 @@ class _Place:
         self.shared = 0  # address of its shared pages
         self.uses = 0
         self.last = False  # of the last backward() it was used in
+        self.what: Any = None  # what `request` asks for
+        self.request: Any = None
 
 
 class Buckets:
@@ -65,9 +67,8 @@ class Buckets:
             ctypes.c_void_p,
         ]
 
-    def find(self, tensor: torch.Tensor) -> Tuple[int, Any, bool]:
-        """Where the engine finds the tensor's elements, what must be kept alive for it, and whether
-        it probably is the last of this backward()."""
+    def find(self, tensor: torch.Tensor) -> Tuple[_Place, int]:
+        """The tensor's place, and where the engine finds its elements. Keep place.buffer alive."""
         storage = _storage(tensor)
         base = storage.data_ptr()
         place = self._places.get(base)
@@ -80,9 +81,9 @@ class Buckets:
             self._exchange(place, storage)
         self._latest = place
         address = tensor.data_ptr()
-        if place.buffer is None:
-            return address, tensor, place.last
-        return address - storage.data_ptr() + place.shared, (tensor, place.buffer), place.last
+        if place.buffer is not None:
+            address += place.shared - storage.data_ptr()
+        return place, address
 
     def end_of_backward(self) -> None:
         """What came last probably does so again."""

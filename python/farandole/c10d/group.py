@@ -182,8 +182,7 @@ class Group(_c10d.ProcessGroup):
         splits: Optional[Sequence[int]] = None,
         flags: int = 0,
     ) -> Work:
-        if self._set == 0:
-            raise errors.NotInitialised(f"{name}: this process group has been destroyed")
+        self._check_usable(name)
         home = self._home
         what = (operation, dtype, shape, input, output, reduce, root)
         if opts is not None and not getattr(opts, "asyncOp", True):
@@ -197,6 +196,10 @@ class Group(_c10d.ProcessGroup):
         work._start(ctypes.byref(request), 1)
         home.started_one()
         return work
+
+    def _check_usable(self, name: str) -> None:
+        if self._set == 0:
+            raise errors.NotInitialised(f"{name}: this process group has been destroyed")
 
     def _start_all(
         self,

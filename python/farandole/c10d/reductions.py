@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, List, Sequence
 
 import torch
@@ -11,6 +12,8 @@ from . import memory
 from .buckets import called_by_autograd
 from .dtypes import reduce_op, reducible
 from .work import Work
+
+_DRIVEN = _abi.FLAG_ORDERED | _abi.FLAG_WILL_WAIT
 
 
 class Reductions:
@@ -24,13 +27,12 @@ class Reductions:
             from .sparse import allreduce_sparse
 
             return allreduce_sparse(self, tensor, opts)
+        by_autograd = called_by_autograd()
+        if by_autograd and memory.usable(tensor) and getattr(opts, "asyncOp", True):
+            return self._allreduce_bucket(tensors, tensor, opts)
         used = memory.dense(tensor, "all_reduce")
         finish = None if used is tensor else lambda _: memory.give_back(tensor, used)
-        by_autograd = called_by_autograd()
-        if by_autograd and used is tensor:
-            address, keep, last = self._home.buckets.find(used)
-        else:
-            address, keep, last = used.data_ptr(), used, False
+        address = used.data_ptr()
         work = self._start(
             "all_reduce",
             _abi.ALLREDUCE,
@@ -41,12 +43,40 @@ class Reductions:
             tensors,
             opts,
             finish,
-            keep,
+            used,
             reduce_op(opts),
-            flags=_abi.FLAG_WILL_WAIT if last else 0,
         )
         if by_autograd:
             work._drive_after_backward()
+        return work
+
+    def _allreduce_bucket(self, tensors: Any, tensor: torch.Tensor, opts: Any) -> Work:
+        """The same for DDP, which gives the same few tensors in every step, and waits soon: what is
+        always the same about them is done once."""
+        self._check_usable("all_reduce")
+        home = self._home
+        place, address = home.buckets.find(tensor)
+        number = reduce_op(opts)
+        what = (self._set, address, tensor.dtype, tensor.numel(), number)
+        if place.what != what:
+            place.request = self._request(
+                home.queue,
+                0,
+                _abi.ALLREDUCE,
+                reducible(tensor, "all_reduce"),
+                (what[3],),
+                address,
+                address,
+                number,
+            )
+            place.what = what
+        request = place.request
+        request.flags = _DRIVEN if place.last else _abi.FLAG_ORDERED
+        work = Work(home, "all_reduce", tensors, self._limit, None, (tensor, place.buffer))
+        work._tag = request.queue_tag = next(home.tags)
+        work._start(ctypes.byref(request), 1)
+        home.started_one()
+        work._drive_after_backward()
         return work
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Work:

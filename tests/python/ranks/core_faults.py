@@ -31,6 +31,16 @@ def wait_for_the_culprit() -> None:
         raise
 
 
+def start_something() -> object:
+    import array
+
+    from farandole import core
+
+    data = array.array("f", [1.0])
+    place = data.buffer_info()[0]
+    return core.allreduce(place, place, 1, core.DType.FLOAT32, name="pending", keep=data)
+
+
 def inner_function_of_the_loop() -> None:
     raise KeyError("the loop broke")
 
@@ -50,10 +60,14 @@ elif how in ("left", "left at once"):
     if culprit:
         sys.exit(0)
     wait_for_the_culprit()
-elif how == "exit code":
+elif how in ("exit code", "SystemExit", "SystemExit while pending"):
     if culprit:
         atexit.register(time.sleep, 0.3)  # who is named must not depend on how long the end takes
-        sys.exit(7)
+        if how == "exit code":
+            sys.exit(7)
+        if how == "SystemExit while pending":
+            pending = start_something()
+        raise SystemExit(7)
     wait_for_the_culprit()
 elif how == "exit caught":
     # Somebody catches the SystemExit, and the rank goes on: it leaves in good order.
@@ -105,13 +119,7 @@ elif how == "init without the others":
 elif how == "pending at exit":
     # Leaving with operations in flight hangs nobody.
     if rank == 0:
-        import array
-
-        from farandole import core
-
-        data = array.array("f", [1.0])
-        place = data.buffer_info()[0]
-        pending = core.allreduce(place, place, 1, core.DType.FLOAT32, name="pending", keep=data)
+        pending = start_something()
     print("leaves", flush=True)
 else:
     raise SystemExit(f"unknown: {how}")
