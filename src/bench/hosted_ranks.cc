@@ -60,7 +60,7 @@ std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
   std::vector<int> pins;
   for (const auto& [place, host] : ranks) {
     if (processors.empty()) break;
-    pins.push_back(processors[static_cast<std::size_t>(place) % processors.size()]);
+    pins.push_back(processors[(static_cast<std::size_t>(place) + host) % processors.size()]);
   }
   return pins;
 }

@@ -29,8 +29,9 @@ struct OwnVariant {
   std::vector<std::string> options;
 };
 
-// The processor of each rank: the n-th of a machine is on the n-th of them, so that neighbours do
-// not share one, however ranks are spread. Empty if there are no processors to choose from.
+// The processor of each rank: neighbours on a machine do not share one, however ranks are spread,
+// nor do the first ranks of machines, which in a laboratory all have the same processors. Empty if
+// there are no processors to choose from.
 std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
                         const std::vector<int>& processors);
 
