@@ -450,22 +450,16 @@ Conductor::Counters Conductor::counters() const {
 }
 
 void Conductor::halt() {
-  {
-    const std::lock_guard drive(drive_);
-    silent_ = !failedEverything_;
-  }
+  silent_ = true;
   endThreads();
 }
 
 void Conductor::stop() {
-  {
-    const std::lock_guard drive(drive_);
-    if (silent_) {
-      silent_ = false;
-      for (const auto& set : stepped_) set->leave();
-    }
-  }
+  // Not before the failure is known: a driver that sleeps keeps its role until then.
   endThreads();
+  if (!silent_.exchange(false)) return;
+  const std::lock_guard drive(drive_);
+  for (const auto& set : stepped_) set->leave();
 }
 
 void Conductor::endThreads() {

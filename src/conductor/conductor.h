@@ -148,7 +148,6 @@ class Conductor final : public SetObserver {
       stepped_;  // what step() goes through; refreshed when setsVersion_ changes
   std::uint64_t steppedVersion_ = 0;
   bool failedEverything_ = false;
-  bool silent_ = false;                         // has not said that it leaves
   Status brokenBy_;                             // noted inside a step, acted upon after it
   std::int32_t lostTo_ = -1;                    // the first rank that left when it was needed
   TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
@@ -163,6 +162,7 @@ class Conductor final : public SetObserver {
   std::atomic<std::int64_t> inFlight_{0};
   std::atomic<int> waiters_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> silent_{false};  // leaves without saying so, until stop()
   std::atomic<std::uint64_t> operations_{0};
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::uint64_t> bytes_{0};

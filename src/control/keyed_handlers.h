@@ -28,9 +28,10 @@ class KeyedHandlers {
   // The message with the key; it may be kept.
   using Handler = std::function<void(int from, Message& message)>;
 
-  // Once per key; what has waited is delivered at once.
+  // Once per key; what has waited is delivered at once. Never heard of again after detach().
   void attach(MessageKey key, Handler handler) {
     const std::lock_guard lock(mutex_);
+    if (gone_.contains(key)) return;
     Listener& listener = listeners_[key];
     for (auto& [from, message] : listener.held) {
       heldBytes_ -= message.size();

@@ -57,6 +57,8 @@ TEST_F(Board, DropsWhatComesTooLate) {
   EXPECT_TRUE(deliver(1, keyed(7, "a")).ok());
   board_.detach(8);  // nobody ever listened
   EXPECT_TRUE(deliver(1, keyed(8, "b")).ok());
+  listen(7);  // another one, after it was gone
+  EXPECT_TRUE(deliver(1, keyed(7, "c")).ok());
   EXPECT_THAT(heard_, IsEmpty());
 }
 

@@ -54,7 +54,7 @@ TEST(LinkFrames, EveryLengthIsChecked) {
   EXPECT_FALSE(decodes({FrameType::kCredit, 0, 0, 1, 1, 0}));
   EXPECT_FALSE(decodes({FrameType::kPosted, 0, 0, 1, link::kMaxMessage + 1, 0}));
   EXPECT_FALSE(decodes({static_cast<FrameType>(0), 0, 0, 0, 0, 0}));
-  EXPECT_FALSE(decodes({static_cast<FrameType>(8), 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(decodes({static_cast<FrameType>(9), 0, 0, 0, 0, 0}));
   link::FrameHeaderBytes other = encodeFrameHeader({});
   other[3] ^= 1;
   EXPECT_FALSE(decodeFrameHeader(other).ok());
