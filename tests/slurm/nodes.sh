@@ -3,6 +3,8 @@
 # with its own munged and slurmd, the first one with slurmctld. FOLDER is seen by all hosts; what is private to a host lies
 # in its own /tmp and goes with it. Needs root (tools/deps slurm).
 set -euo pipefail
+# shellcheck source=tests/slurm/parts.sh
+. "$(dirname "$0")/parts.sh"
 lab=$1
 mkdir -p "$2"
 folder=$(mktemp -d "$2/slurm.XXXXXX")
@@ -30,43 +32,20 @@ on() {
 head -c 128 /dev/urandom >"$folder/munge.key"
 chmod 600 "$folder/munge.key"
 (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$folder/secret")
-cat >"$folder/slurm.conf" <<EOF
-ClusterName=farandole
+settings "/tmp/munge.socket" >"$folder/slurm.conf"
+cat >>"$folder/slurm.conf" <<EOF
 SlurmctldHost=h0
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket=/tmp/munge.socket
-CryptoType=crypto/munge
 StateSaveLocation=/tmp/slurm-state
 SlurmdSpoolDir=/tmp/slurm-spool
 SlurmctldPidFile=/tmp/slurmctld.pid
 SlurmdPidFile=/tmp/slurmd.pid
 SlurmctldLogFile=$folder/slurmctld.log
 SlurmdLogFile=$folder/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-SchedulerType=sched/builtin
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-MpiDefault=none
-ReturnToService=2
-SwitchType=switch/none
 NodeName=h0,h1 CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=h0,h1 Default=YES MaxTime=10 State=UP OverSubscribe=FORCE:8
 EOF
 export SLURM_CONF=$folder/slurm.conf
 
-wait_for() {  # wait_for WHAT SECONDS COMMAND...
-  local what=$1 deadline=$((SECONDS + $2))
-  shift 2
-  until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $deadline ] || { echo "nodes.sh: $what did not come" >&2; exit 1; }
-    sleep 0.2
-  done
-}
 for host in h0 h1; do
   on $host munged --force --foreground --key-file="$folder/munge.key" --socket=/tmp/munge.socket \
     --pid-file=/tmp/munged.pid --log-file="$folder/munged-$host.log" --seed-file=/tmp/munge.seed >"$folder/munged-$host.out.log" 2>&1 &

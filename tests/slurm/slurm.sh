@@ -3,6 +3,8 @@
 # with a configuration, keys, ports and logs of their own in a temporary folder. COMMAND finds srun, salloc and sbatch
 # configured (SLURM_CONF). Everything that was started is ended, and the folder removed. Needs root (tools/deps slurm).
 set -euo pipefail
+# shellcheck source=tests/slurm/parts.sh
+. "$(dirname "$0")/parts.sh"
 
 [ $# -gt 0 ] || { echo "usage: slurm.sh COMMAND..." >&2; exit 2; }
 [ "$(id -u)" -eq 0 ] || { echo "slurm.sh: slurmd must be root" >&2; exit 2; }
@@ -43,45 +45,22 @@ pids+=($!)
 node=$(hostname -s)
 processors=$(nproc)
 mkdir "$folder/state" "$folder/spool"
-cat >"$folder/slurm.conf" <<EOF
-ClusterName=farandole
+settings "$folder/munge.socket" >"$folder/slurm.conf"
+cat >>"$folder/slurm.conf" <<EOF
 SlurmctldHost=$node(127.0.0.1)
 SlurmctldPort=$(free_port)
 SlurmdPort=$(free_port)
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket=$folder/munge.socket
-CryptoType=crypto/munge
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool
 SlurmctldPidFile=$folder/slurmctld.pid
 SlurmdPidFile=$folder/slurmd.pid
 SlurmctldLogFile=$folder/slurmctld.log
 SlurmdLogFile=$folder/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-SchedulerType=sched/builtin
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-MpiDefault=none
-ReturnToService=2
-SwitchType=switch/none
 NodeName=$node NodeAddr=127.0.0.1 CPUs=$processors State=UNKNOWN
 PartitionName=all Nodes=$node Default=YES MaxTime=10 State=UP OverSubscribe=FORCE:8
 EOF
 export SLURM_CONF=$folder/slurm.conf
 
-wait_for() {  # wait_for WHAT SECONDS COMMAND...
-  local what=$1 deadline=$((SECONDS + $2))
-  shift 2
-  until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $deadline ] || { echo "slurm.sh: $what did not come" >&2; exit 1; }
-    sleep 0.2
-  done
-}
 wait_for munged 20 test -S "$folder/munge.socket"
 slurmctld -D -f "$folder/slurm.conf" >/dev/null 2>&1 &
 pids+=($!)
