@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+#!/usr/bin/env bash
 # What the scripts that start a Slurm have in common.
 
 settings() {  # settings MUNGE_SOCKET: the part of slurm.conf that is the same for all
