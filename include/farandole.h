@@ -202,7 +202,8 @@ enum {
   /* All members of the set submit their ordered operations in the same order, and none of them has
    * joined. Small ones between machines then need no agreement first, and take a third of the time;
    * elsewhere it changes nothing. Operations with and without it may be mixed. Ordered operations
-   * that do not match end as a mismatch on all members. Several of one name may be in flight.
+   * that do not match end as a mismatch on all members (those with different names that are not
+   * small, or within one machine, as a stall). Several of one name may be in flight.
    * Between machines they cannot be cancelled. */
   FARANDOLE_FLAG_ORDERED = 2,
   /* on_complete may run on whichever thread brings the operation to its end: Farandole's own, or

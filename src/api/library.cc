@@ -16,10 +16,13 @@ namespace {
 
 std::atomic<bool> forked_{false};
 
-// A callback may run inside of a shutdown, which holds the lock of these two.
-Status outsideOfCallbacks(const char* what) {
-  if (!DirectCallbacks::isInside()) return {};
+Status inCallback(const char* what) {
   return Status::invalid(std::string(what) + " cannot be called from a completion callback");
+}
+
+// A callback may run inside of a shutdown, which holds the lock of these functions.
+Status outsideOfCallbacks(const char* what) {
+  return DirectCallbacks::isInside() ? inCallback(what) : Status();
 }
 
 constexpr std::size_t roundUp(std::size_t bytes) { return (bytes + 64) & ~std::size_t{63}; }
@@ -161,24 +164,27 @@ Status Library::endWithProcess(bool failing) {
   static const int registered = ::on_exit(
       [](int status, void*) {
         if (forked_.load(std::memory_order_relaxed) || !instance().runtime()) return;
-        if (status == 0) return atExit();
+        // What the process's parent will see.
+        if ((status & 0xff) == 0) return atExit();
         std::fflush(nullptr);
         ::_exit(status);
       },
       nullptr);
+  FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("end_with_process"));
   const std::lock_guard life(lifeMutex_);
   const std::shared_ptr<Runtime> ending = runtime();
   if (!ending) return {};
+  if (ending->conductor().inCallback()) return inCallback("end_with_process");
   if (registered != 0 || ending->config().size == 1) return end(ending);
   if (!ending->conductor().anythingInFlight()) return {};
   // What MPI or connections carry ends only with a good-bye.
-  if (!engine_ && ending->halt()) return {};
+  if (!engine_ && ending->halt()) return retireMemory(ending);
   return failing ? Status() : end(ending);
 }
 
 Status Library::end(const std::shared_ptr<Runtime>& ending) {
   if (ending->conductor().inCallback()) {
-    return Status::invalid("shutdown cannot be called from a completion callback");
+    return inCallback("shutdown");
   }
   if (const Status status = stopTimeline(); !status.ok()) logWarning(status.message());
   // First out of reach for new calls, then ended.
@@ -188,6 +194,10 @@ Status Library::end(const std::shared_ptr<Runtime>& ending) {
   }
   ending->stop();
   if (agent_) agent_->report("shut down");
+  return retireMemory(ending);
+}
+
+Status Library::retireMemory(const std::shared_ptr<Runtime>& ending) {
   const std::lock_guard lock(mutex_);
   bool held = false;
   for (auto& [memory, allocation] : allocations_) {
@@ -196,7 +206,8 @@ Status Library::end(const std::shared_ptr<Runtime>& ending) {
     allocation.retired = ending;
     held = true;
   }
-  // A rank that was given up and wakes later must not write into memory that the user still holds.
+  // A rank that was given up and wakes later must not write into memory that the user still holds;
+  // nor may one that is not done yet see how that memory is given back.
   return held ? ending->arena().detach() : Status();
 }
 

@@ -61,6 +61,8 @@ class Library {
   Library() = default;
   // With lifeMutex_ held.
   Status end(const std::shared_ptr<Runtime>& ending);
+  // The user keeps the shared memory of a runtime that has ended, out of the other ranks' sight.
+  Status retireMemory(const std::shared_ptr<Runtime>& ending);
   Status connectAgent(Identity& identity, Deadline deadline);
   void listenTo(std::unique_ptr<Bootstrap> bootstrap);
   static void afterForkInChild();

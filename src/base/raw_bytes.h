@@ -34,6 +34,7 @@ class RawBytes {
 
   std::byte* data() { return memory_.get(); }
   std::size_t size() const { return size_; }
+  std::size_t capacity() const { return room_; }
   std::span<const std::byte> bytes() const { return {memory_.get(), size_}; }
 
  private:

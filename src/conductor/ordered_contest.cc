@@ -22,8 +22,7 @@ void OrderedLane::pass(const EntryPtr& entry) {
   // By the common count, not by that of the operations which went this way here: members stay in
   // step after they have disagreed.
   if (nameless) {
-    request.name = "ordered " + std::string(name(request.meta.kind)) + " " +
-                   std::to_string(number % kNames + 1);
+    request.name = "ordered operation " + std::to_string(number % kNames + 1);
   }
   passes_.emplace(number, Pass{entry, nameless});
   stirred_.store(true, std::memory_order_release);
@@ -55,6 +54,7 @@ bool OrderedLane::holds(const std::string& name, std::uint64_t before) const {
 }
 
 void OrderedLane::sendAside(std::uint64_t number, std::span<const std::byte> head) {
+  if (leaving_) return;
   std::string front = encodeOrdered({false, number, head, {}, true}, options_.room);
   for (int to = 0; to < size(); ++to) {
     if (to != options_.me) options_.send(to, front, {});

@@ -63,8 +63,11 @@ bool OrderedLane::takes(const Meta& meta, int members) {
 
 void OrderedLane::submit(const EntryPtr& entry) {
   const std::lock_guard lock(order_);
-  const Request& request = entry->request;
+  Request& request = entry->request;
   flights_.push_back({entry, encodeOrderedHead(request.name, request.meta), next_++});
+  if (request.name.empty()) {
+    request.name = "ordered " + std::string(name(request.meta.kind)) + " " + std::to_string(next_);
+  }
   busy_.fetch_add(1, std::memory_order_relaxed);
   sendWhatMay();
   // The others' parts may be here.
@@ -72,6 +75,8 @@ void OrderedLane::submit(const EntryPtr& entry) {
 }
 
 void OrderedLane::sendWhatMay() {
+  // Nothing may follow the last word.
+  if (leaving_) return;
   for (std::size_t i = 0; i < std::min(flights_.size(), kAhead); ++i) {
     if (!flights_[i].sent) send(flights_[i]);
   }
@@ -98,6 +103,7 @@ void OrderedLane::receive(int member, RawBytes& message) {
     const auto record = recordIn(message);
     const auto late = [&] { return !record->aside && record->number < from.next; };
     if (!record || from.left || record->number > kMostOperations || (!record->leaves && late()) ||
+        record->payload.size() > static_cast<std::size_t>(kMostBytes) ||
         from.records.size() > 2 * kAhead || from.asides.size() > 2 * kAhead * kMostMembers) {
       from.corrupt = true;
       trouble_ = true;
@@ -160,13 +166,14 @@ Status OrderedLane::makesNoSense(int member) const {
 }
 
 Status OrderedLane::step(std::vector<Finished>& finished) {
+  // First: whatever comes from here on stirs again.
+  stirred_.store(false);
   if (trouble_) {
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < size(); ++i) {
       if (members_[static_cast<std::size_t>(i)].corrupt) return makesNoSense(i);
     }
   }
-  stirred_.store(false, std::memory_order_relaxed);
   for (;;) {
     const Flight* oldest = nullptr;  // stays where it is: only the driver takes one out
     {
@@ -186,13 +193,6 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
     sendWhatMay();
   }
   return {};
-}
-
-std::string OrderedLane::nameOf(const Flight& flight) const {
-  const Request& request = flight.entry->request;
-  if (!request.name.empty()) return request.name;
-  return "ordered " + std::string(name(request.meta.kind)) + " " +
-         std::to_string(flight.number + 1);
 }
 
 Status OrderedLane::agreement(const Flight& flight, std::span<const OrderedRecord> parts,
@@ -219,10 +219,7 @@ OrderedLane::Finished OrderedLane::finish(const Flight& flight) const {
     parts[index] = part ? *part : OrderedRecord{false, flight.number, flight.head, {}};
   }
   finished.status = agreement(flight, parts, finished.culprit);
-  if (!finished.status.ok()) {
-    entry.request.name = nameOf(flight);
-    return finished;
-  }
+  if (!finished.status.ok()) return finished;
   const std::int64_t bytes = meta.kind == Kind::kBarrier ? 0 : meta.bytes();
   for (int i = 0; i < size(); ++i) {
     auto& part = parts[static_cast<std::size_t>(i)];
@@ -280,7 +277,7 @@ std::optional<OrderedLane::Stall> OrderedLane::stall(TimePoint now, Duration old
   const Entry& oldest = *flights_.front().entry;
   if (now - oldest.submitted < olderThan) return std::nullopt;
   const std::lock_guard arrivals(mutex_);
-  Stall stall{nameOf(flights_.front()), {}, now - oldest.submitted};
+  Stall stall{oldest.request.name, {}, now - oldest.submitted};
   for (int i = 0; i < size(); ++i) {
     if (lacksPart(i, flights_.front().number)) stall.missing.push_back(i);
   }
@@ -290,10 +287,7 @@ std::optional<OrderedLane::Stall> OrderedLane::stall(TimePoint now, Duration old
 std::vector<EntryPtr> OrderedLane::takeAll() {
   const std::lock_guard lock(order_);
   std::vector<EntryPtr> entries;
-  for (auto& flight : flights_) {
-    flight.entry->request.name = nameOf(flight);
-    entries.push_back(std::move(flight.entry));
-  }
+  for (auto& flight : flights_) entries.push_back(std::move(flight.entry));
   flights_.clear();
   // The others that passed are where they went.
   for (auto& [number, each] : passes_) {

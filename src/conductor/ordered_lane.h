@@ -142,7 +142,6 @@ class OrderedLane {
   // Everybody's part of that operation into taken_; false: not all are here.
   bool takeRecords(std::uint64_t number);
   bool lacksPart(int member, std::uint64_t number) const;  // under mutex_
-  std::string nameOf(const Flight& flight) const;
   Finished finish(const Flight& flight) const;
   // A mismatch, or a head that cannot be read, and whose.
   Status agreement(const Flight& flight, std::span<const OrderedRecord> parts, int& culprit) const;

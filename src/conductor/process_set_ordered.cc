@@ -15,8 +15,9 @@ bool ProcessSet::advanceOrdered() {
     observer_.broken(std::move(status));
     return true;
   }
-  for (const auto& entry : parts_.lane->takeContested()) takeBack(entry);
-  if (ordered_.empty()) return false;
+  const auto contested = parts_.lane->takeContested();
+  for (const auto& entry : contested) takeBack(entry);
+  if (ordered_.empty()) return !contested.empty();
   {
     const std::lock_guard lock(mutex_);
     for (const auto& each : ordered_) {

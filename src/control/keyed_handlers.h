@@ -34,7 +34,7 @@ class KeyedHandlers {
     if (gone_.contains(key)) return;
     Listener& listener = listeners_[key];
     for (auto& [from, message] : listener.held) {
-      heldBytes_ -= message.size();
+      heldBytes_ -= message.capacity();
       handler(from, message);
     }
     listener.held.clear();
@@ -63,13 +63,13 @@ class KeyedHandlers {
       return {};
     }
     if (gone_.contains(key)) return {};
-    if (heldBytes_ + message.size() > kMostHeld) {
+    if (heldBytes_ + message.capacity() > kMostHeld) {
       return Status(Code::kMismatch,
                     "rank " + std::to_string(from) +
                         " sends more for process sets that this rank has not made than can"
                         " be kept");
     }
-    heldBytes_ += message.size();
+    heldBytes_ += message.capacity();
     listeners_[key].held.emplace_back(from, std::move(message));
     return {};
   }

@@ -7,6 +7,9 @@ namespace {
 
 // kind u8 (0: an operation, 1: leaves, 2: aside), number u64, bytes of the head u32
 constexpr std::size_t kFront = 1 + 8 + 4;
+// More than any name and any meta take.
+constexpr std::size_t kMostHead =
+    kMaxNameBytes + sizeof(std::int64_t) * (kMaxDimensions + kMaxSplits) + 256;
 
 }  // namespace
 
@@ -52,7 +55,8 @@ std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes) {
   const auto kind = reader.number<std::uint8_t>();
   record.number = reader.number<std::uint64_t>();
   const auto head = reader.number<std::uint32_t>();
-  if (!reader.ok() || kind > 2 || head > bytes.size() - kFront) return std::nullopt;
+  if (!reader.ok() || kind > 2 || head > bytes.size() - kFront || head > kMostHead)
+    return std::nullopt;
   record.leaves = kind == 1;
   record.aside = kind == 2;
   record.head = bytes.subspan(kFront, head);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kFrameMagic = 0x314c5246;    // "FRL1"
 constexpr std::uint32_t kHelloMagic = 0x484c5246;    // "FRLH"
 constexpr std::uint32_t kVerdictMagic = 0x564c5246;  // "FRLV"
-constexpr std::uint16_t kHelloVersion = 1;
+constexpr std::uint16_t kHelloVersion = 2;
 
 Status broken(const char* what) {
   return Status(Code::kMismatch, std::string("it sent a frame with ") + what);

@@ -72,7 +72,7 @@ class Reductions:
             place.what = what
         request = place.request
         request.flags = _DRIVEN if place.last else _abi.FLAG_ORDERED
-        work = Work(home, "all_reduce", tensors, self._limit, None, (tensor, place.buffer))
+        work = Work(home, "all_reduce", tensors, self._limit_of(opts), None, (tensor, place.buffer))
         work._tag = request.queue_tag = next(home.tags)
         work._start(ctypes.byref(request), 1)
         home.started_one()

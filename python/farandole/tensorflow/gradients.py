@@ -91,7 +91,7 @@ class GradientReducer:
         if tf.executing_eagerly() or not backend().compiled:
             return [dense]  # one call that waits, instead of many
         if not self.groups:
-            return [[i] for i in dense] if self.op == Adasum else _buckets(dense, grads)
+            return [[i] for i in dense] if self.op == Adasum else _buckets(dense, grads, variables)
         if isinstance(self.groups, int):
             count = min(self.groups, len(dense))
             return [dense[len(dense) * n // count : len(dense) * (n + 1) // count]
@@ -146,14 +146,16 @@ class GradientReducer:
         return grouped_allreduce(grads, name=name, **how)
 
 
-def _buckets(dense: List[int], grads: Sequence[Any]) -> List[List[int]]:
+def _buckets(dense: List[int], grads: Sequence[Any], variables: Sequence[Any]) -> List[List[int]]:
     """Neighbours together, from the last one on, as backward makes them: every call costs wake-ups,
-    and a bucket starts while the rest of backward runs.
+    and a bucket starts while the rest of backward runs. By the variables' shapes, which all ranks
+    agree about, whatever each knows of its gradients' shapes.
     """
     buckets: List[List[int]] = []
     room = 0
     for i in reversed(dense):
-        elements = grads[i].shape.num_elements()
+        shape = grads[i].shape if variables[i] is None else variables[i].shape
+        elements = tf.TensorShape(shape).num_elements()
         size = None if elements is None else elements * grads[i].dtype.size
         if size is None or size > room or not buckets:
             buckets.append([])

@@ -207,8 +207,8 @@ TEST(OrderedLane, SendsNoMoreThanItsWindowAhead) {
   EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
   EXPECT_EQ(all[2].size(), static_cast<std::size_t>(kOperations));
   for (int n = 0; n < kOperations; ++n) {
-    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->request.input,
-              &values[2][static_cast<std::size_t>(n)]);
+    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->request.name,
+              "ordered allreduce " + std::to_string(n + 1));
     for (const auto& mine : values) EXPECT_EQ(mine[static_cast<std::size_t>(n)], 6.0F * n);
   }
 }

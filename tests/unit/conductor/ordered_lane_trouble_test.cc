@@ -240,5 +240,16 @@ TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
   }
 }
 
+TEST(OrderedLaneTrouble, NothingFollowsTheLastWord) {
+  Lanes lanes(2);
+  float value = 1;
+  lanes[0].leave();
+  ASSERT_EQ(lanes.underWay(0, 1), 1U);
+  lanes[0].submit(entryOf(Kind::kAllreduce, "late", DType::kFloat32, 1, &value));
+  EXPECT_EQ(lanes.underWay(0, 1), 1U);
+  lanes.settle();
+  EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
+}
+
 }  // namespace
 }  // namespace farandole::test

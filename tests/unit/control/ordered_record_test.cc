@@ -75,6 +75,9 @@ TEST(OrderedRecord, IsRefusedWhereItsHeadIsNotWhole) {
     EXPECT_FALSE(decodeOrdered(bytesOf(leaves).first(size))) << size << " bytes";
   }
   EXPECT_FALSE(decodeOrdered(bytesOf(leaves + "x")));
+  // No head is as long as that.
+  const std::vector<std::byte> tooLong(std::size_t{64} << 10);
+  EXPECT_FALSE(decodeOrdered(bytesOf(encodeOrdered({false, 1, tooLong, {}}, 0))));
   EXPECT_FALSE(decodeOrdered(bytesOf("\3" + message.substr(1))));
 }
 
