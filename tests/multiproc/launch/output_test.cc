@@ -204,11 +204,12 @@ TEST(LaunchOutput, StatusLineStaysBelowTheOutputOnATerminal) {
   const auto untilThereIs = [&](const std::string& name) {
     return "while [ ! -e " + folder.path() + "/" + name + " ]; do sleep 0.1; done; ";
   };
-  Command command(shellJob(2, untilThereIs("seen") + "echo late; " + untilThereIs("again")),
-                  options);
+  // One rank: lines of two may come together, with the status line below both.
+  const std::string say = "[ $FARANDOLE_RANK = 1 ] || echo late; ";
+  Command command(shellJob(2, untilThereIs("seen") + say + untilThereIs("again")), options);
   ASSERT_TRUE(command.waitForOutput("farandole: 2 of 2 ranks running, 0:")) << command.out();
   folder.write("seen", "");
-  ASSERT_TRUE(command.waitForOutput("late\r\nfarandole:", 2)) << command.out();
+  ASSERT_TRUE(command.waitForOutput("late\r\nfarandole:")) << command.out();
   folder.write("again", "");
   const Outcome outcome = command.finish();
   EXPECT_EQ(outcome.code, 0);
