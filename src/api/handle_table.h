@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "conductor/entry.h"
 
 namespace farandole {
@@ -27,7 +28,7 @@ class HandleTable {
   };
   const Slot* slotOf(std::uint64_t handle) const;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Slot> slots_;          // guarded by mutex_
   std::vector<std::uint32_t> free_;  // guarded by mutex_
 };

@@ -13,6 +13,7 @@
 
 #include "api/handle_table.h"
 #include "api/runtime.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
 #include "job/identity.h"
@@ -69,7 +70,7 @@ class Library {
   static void atExit();
 
   std::mutex lifeMutex_;  // held through init and shutdown: one at a time
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
   std::shared_ptr<Runtime> runtime_;
   std::map<const void*, Allocation> allocations_;

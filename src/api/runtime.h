@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
 #include "collective/engine_plugin.h"
 #include "collective/shm/neighbourhood.h"
@@ -116,7 +117,7 @@ class Runtime {
   AbortAfter abortAfter_;
   std::unique_ptr<Watch> watch_;  // guarded by watchMutex_: accounts come from the agent's thread
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
   std::map<std::int32_t, std::shared_ptr<const SetInfo>> sets_;
   std::map<std::vector<std::int32_t>, int> instances_;  // how often a set of these ranks was made

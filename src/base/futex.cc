@@ -17,6 +17,11 @@ int operation(int op, FutexScope scope) {
   return scope == FutexScope::kPrivate ? op | FUTEX_PRIVATE_FLAG : op;
 }
 
+void wake(std::atomic<std::uint32_t>& word, int most, FutexScope scope) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation(FUTEX_WAKE, scope), most,
+            nullptr, nullptr, 0);
+}
+
 }  // namespace
 
 FutexWait futexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Deadline deadline,
@@ -33,9 +38,10 @@ FutexWait futexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected, De
   return errno == EINTR ? FutexWait::kInterrupted : FutexWait::kTimeout;
 }
 
+void futexWakeOne(std::atomic<std::uint32_t>& word, FutexScope scope) { wake(word, 1, scope); }
+
 void futexWakeAll(std::atomic<std::uint32_t>& word, FutexScope scope) {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation(FUTEX_WAKE, scope),
-            INT_MAX, nullptr, nullptr, 0);
+  wake(word, INT_MAX, scope);
 }
 
 }  // namespace farandole

@@ -17,6 +17,7 @@ enum class FutexWait { kWoken, kTimeout, kInterrupted };
 // installed with SA_RESTART.
 FutexWait futexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Deadline deadline,
                     FutexScope scope);
+void futexWakeOne(std::atomic<std::uint32_t>& word, FutexScope scope);
 void futexWakeAll(std::atomic<std::uint32_t>& word, FutexScope scope);
 
 }  // namespace farandole

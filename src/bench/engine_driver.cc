@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
+#include "base/relax.h"
 #include "collective/shm/shm_communicator.h"
 
 namespace farandole::bench {
@@ -21,12 +22,6 @@ constexpr auto kStartTime = seconds(20);
 constexpr auto kOperationTime = seconds(60);
 constexpr auto kLivenessSlice = milliseconds(100);
 constexpr int kSpins = 4000;
-
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // The ranks are processes of one user, so a peer's unnamed memory can be opened through its file
 // descriptor table; "pid:fd" is all that has to travel.

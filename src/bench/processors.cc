@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/relax.h"
 #include "bench/statistics.h"
 
 namespace farandole::bench {
@@ -20,12 +21,6 @@ constexpr auto kPatience = std::chrono::milliseconds(200);
 struct alignas(64) Flag {
   std::atomic<std::uint64_t> value{0};
 };
-
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // Waits for value; false after the deadline. The clock is read rarely: reading it would be most of
 // what is measured.

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace farandole {
@@ -83,7 +84,7 @@ class KeyedHandlers {
     std::vector<std::pair<int, Message>> held;
   };
 
-  std::mutex mutex_;  // held while a handler runs: detach() waits for it
+  Mutex mutex_;  // held while a handler runs: detach() waits for it
   // Guarded by mutex_.
   std::unordered_map<MessageKey, Listener> listeners_;
   std::unordered_set<MessageKey> gone_;

@@ -171,7 +171,7 @@ void LinkConnection::make(const Calls& calls) const {
   if (calls.noted && events_.noted) events_.noted();
 }
 
-void LinkConnection::release(std::unique_lock<std::mutex>& lock) {
+void LinkConnection::release(std::unique_lock<Mutex>& lock) {
   const Calls calls = takeCallsLocked();
   lock.unlock();
   make(calls);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/raw_bytes.h"
 #include "base/status.h"
 #include "link/congestion.h"
@@ -130,7 +131,7 @@ class LinkConnection : public LinkHandler,
   Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override;
   Result<bool> frameEnds(const link::FrameHeader& header) override;
 
-  bool cancelled(std::unique_lock<std::mutex>& lock, std::optional<LinkCallback> callback);
+  bool cancelled(std::unique_lock<Mutex>& lock, std::optional<LinkCallback> callback);
 
   // With mutex_ held. What is to be called without it is appended to finished_.
   Status attachLocked(link::Established established);
@@ -151,7 +152,7 @@ class LinkConnection : public LinkHandler,
   Calls takeCallsLocked();
   void make(const Calls& calls) const;
   // Unlocks and calls what has finished.
-  void release(std::unique_lock<std::mutex>& lock);
+  void release(std::unique_lock<Mutex>& lock);
 
   const std::shared_ptr<LinkLoop> loop_;
   const int peer_;
@@ -160,7 +161,7 @@ class LinkConnection : public LinkHandler,
   const LinkLimits limits_;
   const Events events_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
   State state_ = State::kWaiting;
   Status end_;

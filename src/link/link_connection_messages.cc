@@ -70,7 +70,7 @@ void LinkConnection::unwatch(std::uint64_t slot, std::uint64_t id) {
   inbox_.unwatch(slot, id);
 }
 
-bool LinkConnection::cancelled(std::unique_lock<std::mutex>& lock,
+bool LinkConnection::cancelled(std::unique_lock<Mutex>& lock,
                                std::optional<LinkCallback> callback) {
   const bool found = callback.has_value();
   if (found) finishLocked(std::move(*callback), Status(Code::kCancelled, "it was withdrawn"));

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "link/link_dialer.h"
 #include "link/link_mesh.h"
 #include "link/teller.h"
@@ -82,7 +83,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   link::Teller teller_;
   std::atomic<std::uint64_t> lastId_{0};
 
-  std::mutex mutex_;
+  Mutex mutex_;
   // Guarded by mutex_.
   bool stopped_ = false;
   std::vector<Peer> peers_;
