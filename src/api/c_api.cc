@@ -4,6 +4,8 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <span>
+#include <vector>
 
 #include "api/library.h"
 #include "api/requests.h"
@@ -226,20 +228,19 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
     if (count == 0) return {};
     if (requests == nullptr || handles == nullptr)
       return Status::invalid("requests or handles is NULL");
-    std::vector<EntryPtr> entries;
-    entries.reserve(count);
+    // Mostly it is one: that takes no memory.
+    EntryPtr single;
+    std::vector<EntryPtr> several(count > 1 ? count : 0);
+    const std::span<EntryPtr> entries = count > 1 ? std::span(several) : std::span(&single, 1);
     const TimePoint now = Clock::now();
     for (size_t i = 0; i < count; ++i) {
       if (requests[i].set != requests[0].set) {
         return Status::invalid("all requests of one submit call must name the same process set");
       }
-      auto checked = checkRequest(**runtime, requests[i]);
-      FARANDOLE_RETURN_IF_ERROR(checked.status());
-      auto entry = std::make_shared<Entry>();
-      entry->set = requests[0].set;
-      entry->request = std::move(checked).value();
-      entry->submitted = now;
-      entries.push_back(std::move(entry));
+      entries[i] = std::make_shared<Entry>();
+      FARANDOLE_RETURN_IF_ERROR(checkRequest(**runtime, requests[i], entries[i]->request));
+      entries[i]->set = requests[0].set;
+      entries[i]->submitted = now;
     }
     // Handles first: a callback may run before submit returns.
     for (size_t i = 0; i < count; ++i) {

@@ -138,7 +138,7 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
 
 }  // namespace
 
-Result<Request> checkRequest(Runtime& runtime, const farandole_request& given) {
+Status checkRequest(Runtime& runtime, const farandole_request& given, Request& checked) {
   // An older caller's struct is shorter: what it does not have keeps its default.
   farandole_request request = FARANDOLE_REQUEST_INIT;
   constexpr std::size_t kLeast = offsetof(farandole_request, prescale);
@@ -157,7 +157,6 @@ Result<Request> checkRequest(Runtime& runtime, const farandole_request& given) {
   if (request.operation < 0 || request.operation >= kKindCount) {
     return wrong(request, "unknown operation " + std::to_string(request.operation));
   }
-  Request checked;
   checked.meta.kind = static_cast<Kind>(request.operation);
   const bool hasData = checked.meta.kind != Kind::kBarrier && checked.meta.kind != Kind::kJoin;
   if (hasData) {
@@ -210,7 +209,7 @@ Result<Request> checkRequest(Runtime& runtime, const farandole_request& given) {
     checked.queue = request.queue->queue;
     checked.queueTag = request.queue_tag;
   }
-  return checked;
+  return {};
 }
 
 }  // namespace farandole

@@ -15,7 +15,7 @@ struct farandole_queue {
 
 namespace farandole {
 
-// The set the request names is looked up in the runtime.
-Result<Request> checkRequest(Runtime& runtime, const farandole_request& request);
+// The set the request names is looked up in the runtime. `checked` is new.
+Status checkRequest(Runtime& runtime, const farandole_request& request, Request& checked);
 
 }  // namespace farandole

@@ -73,12 +73,8 @@ void CompletionThread::stop() {
   if (thread.joinable()) thread.join();
 }
 
-bool CompletionThread::isCurrent() const {
-  const std::lock_guard lock(mutex_);
-  return thread_.get_id() == std::this_thread::get_id();
-}
-
 void CompletionThread::run() {
+  id_ = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !callbacks_.empty(); });

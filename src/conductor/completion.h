@@ -57,7 +57,9 @@ class CompletionThread {
   void post(std::function<void()> callback);
   // Runs what was posted, then ends; later posts are dropped. Must not be called from a callback.
   void stop();
-  bool isCurrent() const;
+  bool isCurrent() const {
+    return id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
 
  private:
   void run();
@@ -67,6 +69,7 @@ class CompletionThread {
   std::deque<std::function<void()>> callbacks_;  // guarded by mutex_
   bool stopping_ = false;                        // guarded by mutex_
   std::thread thread_;                           // guarded by mutex_ until stopping_
+  std::atomic<std::thread::id> id_;              // set by the thread itself
 };
 
 }  // namespace farandole

@@ -8,6 +8,7 @@
 
 #include "base/futex.h"
 #include "base/log.h"
+#include "base/relax.h"
 #include "base/thread.h"
 
 namespace farandole {
@@ -27,12 +28,9 @@ void add(ProcessSet::Counters& sum, const ProcessSet::Counters& each) {
   sum.zeroCopyBytes += each.zeroCopyBytes;
 }
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
+// Only the driver writes it, others read.
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
+  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -81,7 +79,7 @@ Status Conductor::removeSet(std::int32_t id) {
   return {};
 }
 
-Status Conductor::submit(std::int32_t id, const std::vector<EntryPtr>& entries) {
+Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
   std::shared_ptr<ProcessSet> set;
   {
     const std::lock_guard lock(mutex_);
@@ -341,8 +339,8 @@ void Conductor::fail(Status status) {
 
 void Conductor::completed(const EntryPtr& entry) {
   const Code code = entry->outcome.status.code();
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  bytes_.fetch_add(entry->outcome.bytes, std::memory_order_relaxed);
+  count(operations_, 1);
+  count(bytes_, entry->outcome.bytes);
   // Copied first: once done is set, the owner may release the entry.
   const auto onComplete = entry->request.onComplete;
   const bool anywhere = entry->request.callbackAnywhere;
@@ -364,7 +362,7 @@ void Conductor::completed(const EntryPtr& entry) {
 }
 
 void Conductor::ran(const Execution& execution, TimePoint started) {
-  batches_.fetch_add(1, std::memory_order_relaxed);
+  count(batches_, 1);
   if (timeline_.enabled()) record(execution, started);
 }
 

@@ -14,10 +14,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "collective/shm/neighbourhood.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
@@ -72,7 +74,7 @@ class Conductor final : public SetObserver {
   // Refused while operations of it are in flight here.
   Status removeSet(std::int32_t id);
   // The entries' handle and set are filled in by the caller; they all belong to one set.
-  Status submit(std::int32_t set, const std::vector<EntryPtr>& entries);
+  Status submit(std::int32_t set, std::span<const EntryPtr> entries);
   // kOk when done (whatever the outcome), kTimeout, kInterrupted.
   Code wait(const EntryPtr& entry, Deadline deadline);
   // Drives a little.
@@ -141,7 +143,7 @@ class Conductor final : public SetObserver {
   const Duration spin_;
   const Duration linkSpin_;
 
-  std::mutex drive_;
+  Mutex drive_;
   // Guarded by drive_.
   Endurance endurance_;
   std::vector<std::shared_ptr<ProcessSet>>
@@ -153,7 +155,7 @@ class Conductor final : public SetObserver {
   TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
   std::unordered_map<std::string, int> lanes_;  // of the timeline, by tensor
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
   std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_;
   ProcessSet::Counters removed_;  // of sets that are no more

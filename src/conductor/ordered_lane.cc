@@ -41,7 +41,8 @@ std::span<const std::byte> bytesOf(const void* memory, std::int64_t bytes) {
 OrderedLane::OrderedLane(Options options)
     : options_(std::move(options)),
       members_(options_.memberNames.size()),
-      taken_(options_.memberNames.size()) {}
+      taken_(options_.memberNames.size()),
+      parts_(options_.memberNames.size()) {}
 
 OrderedLane::~OrderedLane() {
   if (options_.detach) options_.detach();
@@ -64,7 +65,8 @@ bool OrderedLane::takes(const Meta& meta, int members) {
 void OrderedLane::submit(const EntryPtr& entry) {
   const std::lock_guard lock(order_);
   Request& request = entry->request;
-  flights_.push_back({entry, encodeOrderedHead(request.name, request.meta), next_++});
+  flights_.push_back(
+      {entry, encodeOrderedHead(request.name, request.meta, std::move(spareHead_)), next_++});
   if (request.name.empty()) {
     request.name = "ordered " + std::string(name(request.meta.kind)) + " " + std::to_string(next_);
   }
@@ -88,11 +90,11 @@ void OrderedLane::send(Flight& flight) {
   const std::span<const std::byte> data = request.meta.kind == Kind::kBarrier
                                               ? std::span<const std::byte>()
                                               : bytesOf(request.input, request.meta.bytes());
-  std::string front = encodeOrdered({false, flight.number, flight.head, {}}, options_.room);
+  front_ = encodeOrdered({false, flight.number, flight.head, {}}, options_.room, std::move(front_));
   for (int to = 0; to < size(); ++to) {
     if (to == options_.me) continue;
     const bool wanted = needs(request.meta, options_.me, to);
-    options_.send(to, front, wanted ? data : std::span<const std::byte>());
+    options_.send(to, front_, wanted ? data : std::span<const std::byte>());
   }
 }
 
@@ -141,6 +143,35 @@ bool OrderedLane::lacksPart(int member, std::uint64_t number) const {
   return !here && !of.asides.contains(number);
 }
 
+void OrderedLane::takeRecord(std::size_t member, RawBytes record) {
+  if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(taken_[member]));
+  taken_[member] = std::move(record);
+}
+
+bool OrderedLane::takeOldest() {
+  moreRecords_ = true;
+  if (flights_.empty() || !flights_.front().sent) return false;
+  const std::uint64_t number = flights_.front().number;
+  const auto me = static_cast<std::size_t>(options_.me);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
+    if (i != me && (member.records.empty() || member.records.front().number != number ||
+                    !member.asides.empty())) {
+      return false;
+    }
+  }
+  moreRecords_ = false;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (i == me) continue;
+    auto& records = members_[i].records;
+    takeRecord(i, std::move(records.front().message));
+    records.pop_front();
+    moreRecords_ |= !records.empty();
+  }
+  return true;
+}
+
 bool OrderedLane::takeRecords(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < size(); ++i) {
@@ -149,12 +180,11 @@ bool OrderedLane::takeRecords(std::uint64_t number) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (static_cast<int>(i) == options_.me) continue;
     Member& member = members_[i];
-    if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(taken_[i]));
     if (!member.records.empty() && member.records.front().number == number) {
-      taken_[i] = std::move(member.records.front().message);
+      takeRecord(i, std::move(member.records.front().message));
       member.records.pop_front();
     } else {
-      taken_[i] = std::move(member.asides.extract(number).mapped());
+      takeRecord(i, std::move(member.asides.extract(number).mapped()));
     }
   }
   return true;
@@ -174,23 +204,23 @@ Status OrderedLane::step(std::vector<Finished>& finished) {
       if (members_[static_cast<std::size_t>(i)].corrupt) return makesNoSense(i);
     }
   }
-  for (;;) {
-    const Flight* oldest = nullptr;  // stays where it is: only the driver takes one out
+  for (bool more = true; more;) {
     {
       const std::lock_guard lock(order_);
-      if (!settlePasses(finished) || flights_.empty() || !flights_.front().sent ||
-          !takeRecords(flights_.front().number)) {
+      if (!takeOldest() && (!settlePasses(finished) || flights_.empty() || !flights_.front().sent ||
+                            !takeRecords(flights_.front().number))) {
         return {};
       }
-      oldest = &flights_.front();
+      spareHead_ = std::move(oldest_.head);
+      oldest_ = std::move(flights_.front());
+      flights_.pop_front();
+      sendWhatMay();
+      more = moreRecords_ || !flights_.empty();
     }
     // Without the lock: it calls the caller's allocator, which may need what a thread that submits
     // holds.
-    finished.push_back(finish(*oldest));
-    const std::lock_guard lock(order_);
-    flights_.pop_front();
+    finished.push_back(finish(oldest_));
     busy_.fetch_sub(1, std::memory_order_relaxed);
-    sendWhatMay();
   }
   return {};
 }
@@ -206,12 +236,11 @@ Status OrderedLane::agreement(const Flight& flight, std::span<const OrderedRecor
   return orderedAgreement(flight.number, parts, options_.memberNames, culprit);
 }
 
-OrderedLane::Finished OrderedLane::finish(const Flight& flight) const {
+OrderedLane::Finished OrderedLane::finish(Flight& flight) {
   Entry& entry = *flight.entry;
   const Meta& meta = entry.request.meta;
-  Finished finished{flight.entry, {}};
-  std::array<OrderedRecord, kMostMembers> records;
-  const std::span<OrderedRecord> parts(records.data(), members_.size());
+  Finished finished{std::move(flight.entry), {}};
+  const std::span<OrderedRecord> parts(parts_);
   for (int i = 0; i < size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
     // They were looked at when they came.

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/raw_bytes.h"
 #include "conductor/entry.h"
 #include "control/agreement.h"
@@ -139,10 +140,14 @@ class OrderedLane {
   // The least number, below that, of a record that has come.
   std::optional<std::uint64_t> earliestRecord(std::uint64_t below) const;
   Finished contested(std::uint64_t number, const Pass& pass) const;
+  // What is usual, at once: nothing is to be settled, and everybody's part of the oldest operation
+  // is here. False: perhaps not.
+  bool takeOldest();
   // Everybody's part of that operation into taken_; false: not all are here.
   bool takeRecords(std::uint64_t number);
+  void takeRecord(std::size_t member, RawBytes record);    // under mutex_
   bool lacksPart(int member, std::uint64_t number) const;  // under mutex_
-  Finished finish(const Flight& flight) const;
+  Finished finish(Flight& flight);
   // A mismatch, or a head that cannot be read, and whose.
   Status agreement(const Flight& flight, std::span<const OrderedRecord> parts, int& culprit) const;
   Status makesNoSense(int member) const;
@@ -153,20 +158,26 @@ class OrderedLane {
   std::atomic<bool> trouble_{false};  // a member has left, or is corrupt
   std::vector<EntryPtr> contested_;   // the driver's
 
-  mutable std::mutex order_;
+  mutable Mutex order_;
   // Guarded by order_, which is held while sending and never taken by receive().
   std::deque<Flight> flights_;
   std::map<std::uint64_t, Pass> passes_;
   std::uint64_t next_ = 0;
   bool leaving_ = false;
+  // Memory to use again.
+  std::vector<std::byte> spareHead_;
+  std::string front_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_; taken after order_.
   std::vector<Member> members_;
   std::vector<RawBytes> spare_;  // memory of records that are done with
 
-  // The driver's: records of the operation that is being finished.
+  // The driver's: the operation that is being finished, and its records.
+  Flight oldest_;
   std::vector<RawBytes> taken_;
+  std::vector<OrderedRecord> parts_;
+  bool moreRecords_ = true;  // perhaps; found out by takeOldest()
 };
 
 }  // namespace farandole

@@ -35,7 +35,7 @@ bool mayBothBeInFlight(const Request& a, const Request& b) {
 ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
     : parts_(std::move(parts)), observer_(observer) {}
 
-Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
+Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   const std::lock_guard lock(mutex_);
   FARANDOLE_RETURN_IF_ERROR(over_);
   // First everything that can be refused, then nothing that can.
@@ -65,6 +65,8 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
           .withTensor(request.name);
     }
   }
+  // Before they are visible: a driver may complete them at once.
+  inFlight_ += entries.size();
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Request& request = entries[i]->request;
@@ -92,7 +94,6 @@ Status ProcessSet::submit(const std::vector<EntryPtr>& entries) {
   for (const auto& entry : entries) {
     if (!entry->byOrder) publish(entry);
   }
-  inFlight_ += entries.size();
   return {};
 }
 
@@ -127,9 +128,12 @@ void ProcessSet::publish(const EntryPtr& entry) {
     send(encode(Submission(Join{})));
     return;
   }
+  // Before the lane is asked: a driver that ends there what this one must wait for then sees it.
+  if (entry->aside) anyDeferred_ = true;
   // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
   if (names_[request.name].inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
     deferred_[request.name].push_back(entry);
+    anyDeferred_ = true;
     return;
   }
   tellSequencer(entry);
@@ -180,10 +184,7 @@ void ProcessSet::cancel(const EntryPtr& entry) {
   send(encode(Submission(Withdraw{entry->request.name})));
 }
 
-bool ProcessSet::anythingInFlight() const {
-  const std::lock_guard lock(mutex_);
-  return inFlight_ > 0;
-}
+bool ProcessSet::anythingInFlight() const { return inFlight_ > 0; }
 
 bool ProcessSet::step(TimePoint now) {
   bool moved = advancePointToPoint(now);
@@ -192,20 +193,21 @@ bool ProcessSet::step(TimePoint now) {
     const std::lock_guard lock(mutex_);
     flushOutbox();
   }
-  moved |= sequence(now);
+  bool sequenced = sequence(now);
   for (int i = 0; i < kEntriesPerStep; ++i) {
     if (running_) {
       if (!advanceExecution(now)) {
         moved |= running_->moved();
         break;
       }
-      moved = true;
+      sequenced = true;
     }
     if (!readLog(now)) break;
-    moved = true;
+    sequenced = true;
   }
   // A batch that ended may let the next one go.
-  if (moved && !running_) sequence(now);
+  if (sequenced && !running_) sequence(now);
+  moved |= sequenced;
   if (!moved) moved = checkLeavers();
   return moved;
 }
@@ -533,10 +535,7 @@ void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (!status.ok() && status.tensor().empty()) status.withTensor(entry->request.name);
   entry->outcome.status = std::move(status);
   if (entry->aside) parts_.lane->passed(*entry);
-  {
-    const std::lock_guard lock(mutex_);
-    --inFlight_;
-  }
+  --inFlight_;
   observer_.completed(entry);
 }
 

@@ -12,11 +12,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "collective/communicator.h"
 #include "conductor/entry.h"
 #include "conductor/execution.h"
@@ -76,7 +78,7 @@ class ProcessSet {
   Communicator& communicator() { return *parts_.communicator; }
 
   // All or nothing; kDuplicateName names the first offender.
-  Status submit(const std::vector<EntryPtr>& entries);
+  Status submit(std::span<const EntryPtr> entries);
   // Asks for the entry to be withdrawn; it ends as kCancelled unless it runs first.
   void cancel(const EntryPtr& entry);
   bool anythingInFlight() const;
@@ -180,8 +182,11 @@ class ProcessSet {
   // So that a driver that finds nothing to do takes no lock to find out.
   std::atomic<bool> anyNewPointToPoint_{false};
   std::atomic<bool> outboxWaits_{false};
+  std::atomic<bool> anyDeferred_{false};  // deferred_ may not be empty
+  std::atomic<std::size_t> inFlight_{0};
+  std::atomic<std::size_t> orderedInFlight_{0};  // of these
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
   std::unordered_map<std::string, Name> names_;
   std::vector<Plan> plans_;
@@ -191,9 +196,7 @@ class ProcessSet {
   std::deque<EntryPtr> newPointToPoint_;
   EntryPtr join_;
   std::uint64_t callOrder_[kKindCount] = {};
-  std::size_t inFlight_ = 0;
-  std::size_t orderedInFlight_ = 0;  // of these
-  Status over_;                      // not ok: nothing can run in this set any more, and why
+  Status over_;  // not ok: nothing can run in this set any more, and why
   Counters counters_;
 
   // The driver's alone.

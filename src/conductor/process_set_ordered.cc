@@ -18,16 +18,18 @@ bool ProcessSet::advanceOrdered() {
   const auto contested = parts_.lane->takeContested();
   for (const auto& entry : contested) takeBack(entry);
   if (ordered_.empty()) return !contested.empty();
-  {
+  for (const auto& each : ordered_) {
+    if (!each.entry->aside) --orderedInFlight_;
+  }
+  if (anyDeferred_) {
     const std::lock_guard lock(mutex_);
     for (const auto& each : ordered_) {
-      if (!each.entry->aside) --orderedInFlight_;
-      if (deferred_.empty()) continue;
       const auto known = names_.find(each.entry->request.name);
       if (known == names_.end() || !known->second.inFlight) {
         publishDeferred(each.entry->request.name);
       }
     }
+    anyDeferred_ = !deferred_.empty();
   }
   for (auto& each : ordered_) {
     const bool broken = each.status.code() == Code::kInternal;

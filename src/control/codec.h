@@ -13,14 +13,17 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace farandole {
 
 class Writer {
  public:
-  // Most messages are no longer.
-  Writer() : bytes_(128) {}
+  // `memory`: to use again, what it holds is lost.
+  explicit Writer(std::vector<std::byte> memory = {}) : bytes_(std::move(memory)) {
+    if (bytes_.size() < kUsual) bytes_.resize(kUsual);
+  }
   template <typename T>
   void number(T value) {
     static_assert(std::is_arithmetic_v<T>);
@@ -42,6 +45,8 @@ class Writer {
   }
 
  private:
+  static constexpr std::size_t kUsual = 128;  // most messages are no longer
+
   void append(const void* from, std::size_t size) {
     if (size > bytes_.size() - used_) bytes_.resize(2 * bytes_.size() + size);
     if (size > 0) std::memcpy(bytes_.data() + used_, from, size);

@@ -1,6 +1,7 @@
 #include "control/ordered_record.h"
 
 #include <cstring>
+#include <utility>
 
 namespace farandole {
 namespace {
@@ -13,8 +14,9 @@ constexpr std::size_t kMostHead =
 
 }  // namespace
 
-std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta) {
-  Writer writer;
+std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta,
+                                         std::vector<std::byte> memory) {
+  Writer writer(std::move(memory));
   writer.text(name);
   meta.encode(writer);
   return writer.take();
@@ -30,7 +32,7 @@ std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes) {
   return head;
 }
 
-std::string encodeOrdered(const OrderedRecord& record, std::size_t room) {
+std::string encodeOrdered(const OrderedRecord& record, std::size_t room, std::string memory) {
   const auto kind = static_cast<std::uint8_t>(record.leaves ? 1 : record.aside ? 2 : 0);
   const auto head = static_cast<std::uint32_t>(record.head.size());
   char front[kFront];
@@ -40,7 +42,7 @@ std::string encodeOrdered(const OrderedRecord& record, std::size_t room) {
   const auto append = [](std::string& to, std::span<const std::byte> bytes) {
     to.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
-  std::string message;
+  std::string message = std::move(memory);
   message.reserve(room + kFront + record.head.size() + record.payload.size());
   message.assign(room, '\0');
   message.append(front, kFront);

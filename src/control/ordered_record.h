@@ -24,8 +24,10 @@ struct OrderedRecord {
   bool aside = false;
 };
 
-// The name and the meta: equal bytes mean the same operation.
-std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta);
+// The name and the meta: equal bytes mean the same operation. `memory`, here and below: to use
+// again.
+std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta,
+                                         std::vector<std::byte> memory = {});
 struct OrderedHead {
   std::string name;
   Meta meta;
@@ -33,7 +35,7 @@ struct OrderedHead {
 std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes);
 
 // Behind `room` bytes that are the caller's.
-std::string encodeOrdered(const OrderedRecord& record, std::size_t room);
+std::string encodeOrdered(const OrderedRecord& record, std::size_t room, std::string memory = {});
 // nullopt for anything that is not exactly one well-formed message; the head is looked at only when
 // it differs from one's own.
 std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes);

@@ -85,7 +85,7 @@ void LinkConnection::flushLocked() {
   if ((state_ != State::kOpen && state_ != State::kLeaving) || full_ || !broken_.ok()) return;
   std::vector<LinkCallback> done;
   const Result<bool> written = writer_.write(stream_, outbox_, kTurnBytes, done);
-  lastSent_ = Clock::now();
+  lastSent_ = coarseNow();
   for (LinkCallback& callback : done) finishLocked(std::move(callback), {});
   if (!written.ok()) return brokenLocked(written.status());
   full_ = !written.value();
@@ -124,7 +124,7 @@ void LinkConnection::writeRecordLocked(std::string_view front, std::span<const s
   }
   const Result<std::size_t> sent =
       stream_.write(whole.iov_len > 0 ? std::span(&whole, 1) : std::span<const iovec>(pieces));
-  lastSent_ = Clock::now();
+  lastSent_ = coarseNow();
   if (!sent.ok()) return brokenLocked(sent.status());
   if (sent.value() == total) return;
   std::string rest;
@@ -148,7 +148,7 @@ bool LinkConnection::readLocked() {
   if (state_ != State::kOpen) return false;
   std::size_t bytes = 0;
   const Result<link::FrameReader::Turn> turn = reader_.read(stream_, *this, kTurnBytes, bytes);
-  if (bytes > 0) lastHeard_ = Clock::now();
+  if (bytes > 0) lastHeard_ = coarseNow();
   if (!turn.ok()) {
     Status status = turn.status();
     if (status.code() == Code::kShutdown) {

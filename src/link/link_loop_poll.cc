@@ -52,14 +52,15 @@ bool LinkLoop::poll() {
   bool moved = false;
   // stop() sets over_ and then waits for polling_.
   if (!over_) {
-    poller_ = std::this_thread::get_id();
+    // Relaxed: a thread compares it with itself only.
+    poller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     if (!standsBack_) standBack();
-    polls_.fetch_add(1, std::memory_order_relaxed);
+    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     moved = lookAtFew();
     moved = callAgainNow() || moved;
-    poller_ = std::thread::id();
+    poller_.store(std::thread::id(), std::memory_order_relaxed);
   }
-  polling_ = false;
+  polling_.store(false, std::memory_order_release);
   return moved;
 }
 

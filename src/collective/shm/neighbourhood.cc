@@ -183,8 +183,12 @@ bool Neighbourhood::sleep(std::uint32_t seen, Deadline deadline) {
 }
 
 void Neighbourhood::awake() {
-  header_->sleepers[me_ / 64].fetch_and(~(std::uint64_t{1} << (me_ % 64)),
-                                        std::memory_order_relaxed);
+  auto& word = header_->sleepers[me_ / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (me_ % 64);
+  // Only this rank sets it, and mostly it is not set.
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) {
+    word.fetch_and(~bit, std::memory_order_relaxed);
+  }
 }
 
 void Neighbourhood::fail(Status status) {
