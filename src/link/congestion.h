@@ -15,7 +15,9 @@ inline constexpr const char* kSystemCongestion = "system";  // as it is
 
 // Whether that can be chosen here; the error names what can.
 Status checkCongestion(const std::string& wish);
-// Never fails: a connection works with any.
+// For a socket that does not connect yet, or one that listens, whose connections then have the
+// same: a connection that has begun with one that paces goes on pacing under another. Never fails:
+// a connection works with any.
 void chooseCongestion(int fd, const std::string& wish);
 
 }  // namespace farandole::link

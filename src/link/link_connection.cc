@@ -46,7 +46,6 @@ Status LinkConnection::attachLocked(link::Established established) {
   host_ = std::move(established.host);
   address_ = std::move(established.address);
   limitUnsent(established.fd.get());
-  link::chooseCongestion(established.fd.get(), limits_.congestion);
   if (mode_ == WireSecurity::kIntegrity) {
     Result<link::FrameKeys> keys = link::exportFrameKeys(established.ssl.get());
     if (!keys.ok()) return keys.status();

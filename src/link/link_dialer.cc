@@ -12,12 +12,14 @@ constexpr Duration kBetweenRounds = std::chrono::milliseconds(200);
 }  // namespace
 
 LinkDialer::LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkCard card,
-                       LinkHello hello, Duration patience, Deadline deadline, Done done)
+                       LinkHello hello, Duration patience, std::string congestion,
+                       Deadline deadline, Done done)
     : loop_(std::move(loop)),
       tls_(tls),
       card_(std::move(card)),
       hello_(std::move(hello)),
       patience_(patience),
+      congestion_(std::move(congestion)),
       deadline_(deadline),
       done_(std::move(done)) {}
 
@@ -62,7 +64,7 @@ void LinkDialer::tryNext() {
     const LinkAddress& address = card_.addresses[next_++];
     auto attempt = std::make_shared<LinkHandshake>(loop_, tls_, patience_, *this);
     attempts_.push_back(attempt);
-    const Status begun = attempt->connect(address, static_cast<int>(hello_.to));
+    const Status begun = attempt->connect(address, static_cast<int>(hello_.to), congestion_);
     if (begun.ok()) {
       if (next_ < card_.addresses.size()) loop_->setTimer(id_, Clock::now() + kHeadStart);
       return;

@@ -28,9 +28,9 @@ class LinkDialer : public LinkHandler,
  public:
   using Done = std::function<void(Result<Established>)>;
 
-  // patience: for one attempt.
+  // patience: for one attempt. congestion: see congestion.h.
   LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkCard card, LinkHello hello,
-             Duration patience, Deadline deadline, Done done);
+             Duration patience, std::string congestion, Deadline deadline, Done done);
   // wait: until the first attempt.
   Status start(Duration wait);
   // done is not called any more.
@@ -57,6 +57,7 @@ class LinkDialer : public LinkHandler,
   const LinkCard card_;
   const LinkHello hello_;
   const Duration patience_;
+  const std::string congestion_;
   const Deadline deadline_;
   Done done_;
   LinkLoop::Id id_ = 0;

@@ -10,10 +10,11 @@
 #include <utility>
 
 #include "bootstrap/unix_socket.h"
+#include "link/congestion.h"
 
 namespace farandole::link {
 
-Status LinkHandshake::connect(const LinkAddress& address, int peer) {
+Status LinkHandshake::connect(const LinkAddress& address, int peer, const std::string& congestion) {
   connector_ = true;
   peer_ = peer;
   address_ = address.text();
@@ -22,6 +23,7 @@ Status LinkHandshake::connect(const LinkAddress& address, int peer) {
   const socklen_t length = address.toSockaddr(storage);
   fd_ = UniqueFd(::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_) return Status::fromErrno("cannot make a socket", errno);
+  chooseCongestion(fd_.get(), congestion);
   if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 &&
       errno != EINPROGRESS) {
     return Status::fromErrno("cannot connect", errno);

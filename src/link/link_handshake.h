@@ -38,8 +38,8 @@ class LinkHandshake : public LinkHandler, public std::enable_shared_from_this<Li
   LinkHandshake(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, Duration limit, Owner& owner)
       : loop_(std::move(loop)), tls_(tls), limit_(limit), owner_(&owner) {}
 
-  // An error: it could not even begin; the owner hears nothing.
-  Status connect(const LinkAddress& address, int peer);
+  // An error: it could not even begin; the owner hears nothing. congestion: see congestion.h.
+  Status connect(const LinkAddress& address, int peer, const std::string& congestion);
   Status accept(UniqueFd fd);
   void sayHello(const LinkHello& hello);
   // Closes; the owner hears nothing more.

@@ -26,7 +26,7 @@ void LinkMesh::Core::dial(int peer, std::uint32_t number) {
   hello.host = options_.host;
   lane.dialer = std::make_shared<link::LinkDialer>(
       loop_, *tls_, peers_[static_cast<std::size_t>(peer)].card, hello, options_.limits.handshake,
-      Deadline::after(options_.connectTime),
+      options_.limits.congestion, Deadline::after(options_.connectTime),
       [this, peer, number](Result<link::Established> result) {
         dialled(peer, number, std::move(result));
       });

@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "link/congestion.h"
+
 namespace farandole {
 namespace {
 
@@ -26,6 +28,7 @@ Status LinkMesh::Core::start() {
   if (!key.ok()) return key.status();
   Result<LinkSocket> socket = openLinkPort(options_.ports);
   if (!socket.ok()) return socket.status();
+  link::chooseCongestion(socket->fd.get(), options_.limits.congestion);
   port_ = socket->port;
   Result<std::vector<LinkAddress>> addresses =
       advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces);

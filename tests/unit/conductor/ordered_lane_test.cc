@@ -254,8 +254,8 @@ TEST(OrderedLane, TakesWhatIsSmallAndEverybodyNeeds) {
                               members);
   };
   for (const Kind kind : {Kind::kAllreduce, Kind::kBroadcast, Kind::kReduce}) {
-    EXPECT_TRUE(takes(kind, 64 << 10, 2));
-    EXPECT_FALSE(takes(kind, (64 << 10) + 1, 2));
+    EXPECT_TRUE(takes(kind, 256 << 10, 2));
+    EXPECT_FALSE(takes(kind, (256 << 10) + 1, 2));
     EXPECT_TRUE(takes(kind, (64 << 10) / 3, 4));
     EXPECT_FALSE(takes(kind, (64 << 10) / 3 + 1, 4));
     EXPECT_TRUE(takes(kind, 0, 16));

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "unit/link/pair.h"
 
 namespace farandole::link {
 namespace {
@@ -66,6 +67,33 @@ TEST(Congestion, IsAsWished) {
   EXPECT_EQ(congestionOf(fd), "reno");
   chooseCongestion(fd.get(), "nonsense");  // a connection works with any
   EXPECT_EQ(congestionOf(fd), "reno");
+}
+
+// Of the sockets that this process has open, those that are connected, or listen.
+std::vector<std::string> congestionsInUse() {
+  std::vector<std::string> all;
+  for (int fd = 0; fd < 1024; ++fd) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
+    char name[32] = "";
+    length = sizeof name - 1;
+    EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length), 0);
+    all.emplace_back(name);
+  }
+  return all;
+}
+
+// Both ends, from the beginning: the one that connects, and the one that is accepted.
+TEST(Congestion, IsThatOfTheListenerAndOfEveryConnection) {
+  ASSERT_TRUE(congestionsInUse().empty());
+  auto first = test::options(0, 2);
+  auto second = test::options(1, 2);
+  first.limits.congestion = second.limits.congestion = "reno";
+  test::Pair pair(first, second);
+  EXPECT_THAT(congestionsInUse(), ::testing::ElementsAre("reno", "reno")) << "listeners";
+  ASSERT_TRUE(test::exchange(*pair.a, 0, *pair.b, 1, 1, 4).ok());
+  EXPECT_THAT(congestionsInUse(), ::testing::ElementsAre("reno", "reno", "reno", "reno"));
 }
 
 }  // namespace
