@@ -60,22 +60,30 @@ endforeach()
 # The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
 find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
 find_program(FARANDOLE_MPICH_RUN mpiexec.mpich)
+function(farandole_mpi_conformance abi case ranks)
+  string(TOUPPER ${abi} upper)
+  add_test(NAME conformance.${abi}.${case}.np${ranks}
+    COMMAND timeout -k 5 100 ${FARANDOLE_${upper}_RUN} -n ${ranks} $<TARGET_FILE:conformance_rank> ${case})
+  set_tests_properties(conformance.${abi}.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 120 PROCESSORS 2
+    ENVIRONMENT "FARANDOLE_HIERARCHY=off;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+endfunction()
 foreach(abi openmpi mpich)
   string(TOUPPER ${abi} upper)
   if(NOT TARGET farandole_mpi_${abi} OR NOT FARANDOLE_${upper}_RUN)
     continue()
   endif()
   foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
-    add_test(NAME conformance.${abi}.${case}.np3
-      COMMAND timeout -k 5 100 ${FARANDOLE_${upper}_RUN} -n 3 $<TARGET_FILE:conformance_rank> ${case})
-    set_tests_properties(conformance.${abi}.${case}.np3 PROPERTIES LABELS conformance TIMEOUT 120 PROCESSORS 2
-      ENVIRONMENT "FARANDOLE_HIERARCHY=off;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+    farandole_mpi_conformance(${abi} ${case} 3)
   endforeach()
+  farandole_mpi_conformance(${abi} large 2)
 endforeach()
 
 # 2 × 2 GiB; too slow under a sanitizer.
 if(NOT FARANDOLE_SANITIZE)
   add_test(NAME conformance.shm.large.np2
     COMMAND farandole_command run -np 2 $<TARGET_FILE:conformance_rank> large)
-  set_tests_properties(conformance.shm.large.np2 PROPERTIES LABELS conformance TIMEOUT 300 RUN_SERIAL ON)
+  add_test(NAME conformance.link.large.np2
+    COMMAND farandole_command run -np 2 --no-hierarchy --wire-security handshake $<TARGET_FILE:conformance_rank> large)
+  set_tests_properties(conformance.shm.large.np2 conformance.link.large.np2 PROPERTIES LABELS conformance TIMEOUT 300
+    RUN_SERIAL ON)
 endif()
