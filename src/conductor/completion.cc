@@ -75,6 +75,11 @@ void CompletionThread::stop() {
 
 void CompletionThread::run() {
   id_ = std::this_thread::get_id();
+  runCallbacks();
+  id_ = std::thread::id();  // another thread may be given the same one
+}
+
+void CompletionThread::runCallbacks() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !callbacks_.empty(); });

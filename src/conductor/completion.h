@@ -2,6 +2,7 @@
 // polls, and callbacks on the one completion thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -63,8 +64,9 @@ class CompletionThread {
 
  private:
   void run();
+  void runCallbacks();
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> callbacks_;  // guarded by mutex_
   bool stopping_ = false;                        // guarded by mutex_
