@@ -24,6 +24,11 @@ constexpr std::int64_t kMostBytes = 64 << 10;
 // Records whose memory is kept for the next ones, per member.
 constexpr std::size_t kSpare = 2;
 
+// Of one operation's data, among so many members.
+std::int64_t mostBytes(int members) {
+  return members == 2 ? kMostBytesOfTwo : kMostBytes / std::max(members - 1, 1);
+}
+
 // Whether `from` has data that `to` needs.
 bool needs(const Meta& meta, int from, int to) {
   switch (meta.kind) {
@@ -61,8 +66,7 @@ bool OrderedLane::takes(const Meta& meta, int members) {
     case Kind::kBroadcast: break;
     default: return false;
   }
-  const std::int64_t most = members == 2 ? kMostBytesOfTwo : kMostBytes / (members - 1);
-  return meta.op != ReduceOp::kAdasum && meta.bytes() <= most;
+  return meta.op != ReduceOp::kAdasum && meta.bytes() <= mostBytes(members);
 }
 
 void OrderedLane::submit(const EntryPtr& entry) {
@@ -108,7 +112,7 @@ void OrderedLane::receive(int member, RawBytes& message) {
     const auto record = recordIn(message);
     const auto late = [&] { return !record->aside && record->number < from.next; };
     if (!record || from.left || record->number > kMostOperations || (!record->leaves && late()) ||
-        record->payload.size() > static_cast<std::size_t>(kMostBytesOfTwo) ||
+        record->payload.size() > static_cast<std::size_t>(mostBytes(size())) ||
         from.records.size() > 2 * kAhead || from.asides.size() > 2 * kAhead * kMostMembers) {
       from.corrupt = true;
       trouble_ = true;
@@ -146,9 +150,18 @@ bool OrderedLane::lacksPart(int member, std::uint64_t number) const {
   return !here && !of.asides.contains(number);
 }
 
-void OrderedLane::takeRecord(std::size_t member, RawBytes record) {
-  if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(taken_[member]));
-  taken_[member] = std::move(record);
+void OrderedLane::takeParts(std::uint64_t number) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (static_cast<int>(i) == options_.me) continue;
+    Member& member = members_[i];
+    if (spare_.size() < kSpare * members_.size()) spare_.push_back(std::move(taken_[i]));
+    if (!member.records.empty() && member.records.front().number == number) {
+      taken_[i] = std::move(member.records.front().message);
+      member.records.pop_front();
+    } else {
+      taken_[i] = std::move(member.asides.extract(number).mapped());
+    }
+  }
 }
 
 bool OrderedLane::takeOldest() {
@@ -164,14 +177,9 @@ bool OrderedLane::takeOldest() {
       return false;
     }
   }
-  moreRecords_ = false;
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (i == me) continue;
-    auto& records = members_[i].records;
-    takeRecord(i, std::move(records.front().message));
-    records.pop_front();
-    moreRecords_ |= !records.empty();
-  }
+  takeParts(number);
+  moreRecords_ = std::any_of(members_.begin(), members_.end(),
+                             [](const Member& member) { return !member.records.empty(); });
   return true;
 }
 
@@ -180,16 +188,7 @@ bool OrderedLane::takeRecords(std::uint64_t number) {
   for (int i = 0; i < size(); ++i) {
     if (lacksPart(i, number)) return false;
   }
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (static_cast<int>(i) == options_.me) continue;
-    Member& member = members_[i];
-    if (!member.records.empty() && member.records.front().number == number) {
-      takeRecord(i, std::move(member.records.front().message));
-      member.records.pop_front();
-    } else {
-      takeRecord(i, std::move(member.asides.extract(number).mapped()));
-    }
-  }
+  takeParts(number);
   return true;
 }
 

@@ -145,7 +145,7 @@ class OrderedLane {
   bool takeOldest();
   // Everybody's part of that operation into taken_; false: not all are here.
   bool takeRecords(std::uint64_t number);
-  void takeRecord(std::size_t member, RawBytes record);    // under mutex_
+  void takeParts(std::uint64_t number);                    // under mutex_, when all are here
   bool lacksPart(int member, std::uint64_t number) const;  // under mutex_
   Finished finish(Flight& flight);
   // A mismatch, or a head that cannot be read, and whose.

@@ -216,6 +216,22 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
   EXPECT_EQ(statusAfter(flood, finished).code(), Code::kInternal);
 }
 
+// Nobody sends more than an operation that goes this way may have; the limit depends on the
+// members.
+TEST(OrderedNonsense, ARecordLongerThanAnyIsRefused) {
+  const auto head = encodeOrderedHead("x", usual("x")->request.meta);
+  for (const auto& [members, most] : {std::pair<int, std::size_t>{2, 256 << 10},
+                                      std::pair<int, std::size_t>{4, (64 << 10) / 3}}) {
+    for (const std::size_t more : {0, 1}) {
+      Lanes lanes(members);
+      const std::vector<std::byte> payload(most + more);
+      lanes.put(1, 0, recordOf(0, head, payload));
+      std::vector<OrderedLane::Finished> finished;
+      EXPECT_EQ(lanes[0].step(finished).ok(), more == 0) << members << " members";
+    }
+  }
+}
+
 TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
   const auto head = encodeOrderedHead("x", usual("x")->request.meta);
   const std::array<std::byte, 17> payload = {};
