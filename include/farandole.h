@@ -257,6 +257,12 @@ FARANDOLE_API farandole_code farandole_submit(const farandole_request* requests,
 /* Waits until done: FARANDOLE_OK or the operation's error. timeout_ms < 0: no limit of its own (a
  * lost rank still ends it). FARANDOLE_TIMEOUT and FARANDOLE_INTERRUPTED leave it running. */
 FARANDOLE_API farandole_code farandole_wait(farandole_handle handle, int64_t timeout_ms);
+/* Starts one operation and waits for it: submit, wait and release in one, for less. *pending
+ * becomes 0, unless something is left that the caller must release: the operation after
+ * FARANDOLE_TIMEOUT or FARANDOLE_INTERRUPTED, to wait for again, or a result that the library owns.
+ * Not for requests with on_complete or queue. */
+FARANDOLE_API farandole_code farandole_call(const farandole_request* request, int64_t timeout_ms,
+                                            farandole_handle* pending);
 /* *done becomes 1 when wait would return at once. Drives pending work a little. */
 FARANDOLE_API farandole_code farandole_test(farandole_handle handle, int32_t* done);
 /* Withdraws an operation that no other rank has been told to execute; it then ends as CANCELLED

@@ -83,7 +83,13 @@ class Request {
   const farandole_request& raw() const { return request_; }
   Handle start() const { return Handle::submit(request_); }
   // Starts and waits: this thread drives the operation itself.
-  void run() { (void)runForResult(); }
+  void run() {
+    farandole_handle pending = 0;
+    const farandole_code code = farandole_call(&request_, -1, &pending);
+    Handle left(pending);
+    if (code == FARANDOLE_INTERRUPTED) return left.wait();
+    check(code);
+  }
   Handle runForResult() {
     request_.flags |= FARANDOLE_FLAG_WILL_WAIT;
     Handle handle = start();

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "api/call.h"
 #include "api/library.h"
 #include "api/requests.h"
 #include "farandole.h"
@@ -268,25 +269,24 @@ farandole_code farandole_wait(farandole_handle handle, int64_t timeout_ms) {
       // Between the moment a shutdown takes the runtime away and the moment it ends what is in
       // flight.
       if (!runtime) return Status(Code::kShutdown, "farandole is being shut down on this rank");
-      if (runtime->conductor().inCallback()) {
-        return Status::invalid(
-            "a completion callback must not wait: other callbacks would wait with it");
-      }
-      const Deadline deadline = timeout_ms < 0
-                                    ? Deadline::never()
-                                    : Deadline::after(std::chrono::milliseconds(timeout_ms));
-      const Code left = runtime->conductor().wait(entry, deadline);
-      if (left == Code::kTimeout) {
-        return Status::timeout("'" + entry->request.name + "' is not done after " +
-                               std::to_string(timeout_ms) + " ms")
-            .withTensor(entry->request.name);
-      }
-      if (left == Code::kInterrupted) {
-        return Status(Code::kInterrupted,
-                      "a signal interrupted the wait for '" + entry->request.name + "'");
-      }
+      FARANDOLE_RETURN_IF_ERROR(mayWait(*runtime));
+      return waitFor(*runtime, entry, timeout_ms, Clock::now());
     }
     return outcomeOf(entry);
+  });
+}
+
+farandole_code farandole_call(const farandole_request* request, int64_t timeout_ms,
+                              farandole_handle* pending) {
+  if (pending != nullptr) *pending = 0;
+  return guarded([&]() -> Status {
+    if (request == nullptr || pending == nullptr) {
+      return Status::invalid("request or pending is NULL");
+    }
+    Library& library = Library::instance();
+    auto runtime = library.requireRuntime();
+    FARANDOLE_RETURN_IF_ERROR(runtime.status());
+    return call(library, **runtime, *request, timeout_ms, *pending);
   });
 }
 
@@ -318,7 +318,7 @@ farandole_code farandole_cancel(farandole_handle handle) {
     if (entry->done.load(std::memory_order_acquire) &&
         entry->outcome.status.code() == Code::kCancelled)
       return {};
-    return Status::unavailable("'" + entry->request.name +
+    return Status::unavailable("'" + nameOf(*entry) +
                                "' could not be cancelled: it is running or done");
   });
 }

@@ -23,9 +23,9 @@ inline TimePoint coarseNow() {
 // A moment after which waiting must stop. Every wait in Farandole takes one.
 class Deadline {
  public:
-  static Deadline after(Duration duration) {
-    const TimePoint now = Clock::now();
-    return duration < TimePoint::max() - now ? Deadline(now + duration) : never();
+  static Deadline after(Duration duration) { return after(duration, Clock::now()); }
+  static Deadline after(Duration duration, TimePoint from) {
+    return duration < TimePoint::max() - from ? Deadline(from + duration) : never();
   }
   static Deadline never() { return Deadline(TimePoint::max()); }
 

@@ -34,10 +34,6 @@ Status::Status(Code code, std::string message) : code_(code) {
   ownDetails().message = std::move(message);
 }
 
-Status::Status(const Status& other)
-    : code_(other.code_),
-      details_(other.details_ ? std::make_unique<Details>(*other.details_) : nullptr) {}
-
 Status& Status::operator=(const Status& other) {
   if (this != &other) *this = Status(other);
   return *this;

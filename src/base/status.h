@@ -39,7 +39,10 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message);
-  Status(const Status& other);
+  // Here: most are ok, and a copy is then two words.
+  Status(const Status& other) : code_(other.code_) {
+    if (other.details_) details_ = std::make_unique<Details>(*other.details_);
+  }
   Status& operator=(const Status& other);
   Status(Status&&) noexcept = default;
   Status& operator=(Status&&) noexcept = default;

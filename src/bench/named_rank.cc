@@ -65,9 +65,11 @@ Status finish(farandole_handle handle) {
 }
 
 Status call(const farandole_request& request) {
-  farandole_handle handle = 0;
-  if (core.submit(&request, 1, &handle) != FARANDOLE_OK) return lastError("submit");
-  return finish(handle);
+  farandole_handle pending = 0;
+  const farandole_code code = core.call(&request, kWaitMilliseconds, &pending);
+  Status status = code == FARANDOLE_OK ? Status() : lastError("call");
+  if (pending != 0) core.release(pending);
+  return status;
 }
 
 Status barrier() {
@@ -108,7 +110,11 @@ class NamedRank {
     farandole_request request = requestOf(job, name.c_str(), *in, *out, &count);
     // This thread waits at once: it drives the operation itself.
     request.flags = FARANDOLE_FLAG_WILL_WAIT;
-    if (job.ordered) request.flags |= FARANDOLE_FLAG_ORDERED;
+    if (job.ordered) {
+      // Their order tells them apart, as MPI's does.
+      request.flags |= FARANDOLE_FLAG_ORDERED;
+      request.name = nullptr;
+    }
     if (job.work == Work::kAlltoall || job.work == Work::kReducescatter ||
         job.work == Work::kScatter) {
       request.splits = layout.parts().data();

@@ -338,14 +338,16 @@ void Conductor::fail(Status status) {
 }
 
 void Conductor::completed(const EntryPtr& entry) {
-  const Code code = entry->outcome.status.code();
   count(operations_, 1);
   count(bytes_, entry->outcome.bytes);
   // Copied first: once done is set, the owner may release the entry.
   const auto onComplete = entry->request.onComplete;
   const bool anywhere = entry->request.callbackAnywhere;
   const auto queue = entry->request.queue;
-  const Completion completion{entry->handle, entry->request.queueTag, code};
+  Completion completion{};
+  if (queue || onComplete) {
+    completion = {entry->handle, entry->request.queueTag, entry->outcome.status.code()};
+  }
   inFlight_.fetch_sub(1, std::memory_order_relaxed);
   entry->done.store(true, std::memory_order_release);
   if (queue) queue->push(completion);

@@ -61,16 +61,23 @@ struct Outcome {
 };
 
 struct Entry {
-  std::uint64_t handle = 0;
+  // To be used for another operation, once done; keeps what memory it has.
+  void renew();
+
+  std::uint64_t handle = 0;  // 0: nobody but its caller knows of it
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
-  bool byOrder = false;  // it needs no agreement; set when it is submitted, as is the next
+  bool byOrder = false;      // it needs no agreement; set when it is submitted, as are the next two
+  std::uint64_t number = 0;  // of those that need none, from 1
   // Counted by an ordered lane but gone by its name: its place there.
   std::optional<std::uint64_t> aside;
   Outcome outcome;
   std::atomic<bool> done{false};
 };
 using EntryPtr = std::shared_ptr<Entry>;
+
+// For messages: the caller's name for it, or which one it was.
+std::string nameOf(const Entry& entry);
 
 }  // namespace farandole

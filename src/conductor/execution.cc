@@ -110,7 +110,7 @@ void* Execution::scratch(std::size_t bytes) {
 }
 
 void* Execution::outputFor(const Part& part, std::vector<std::int64_t> shape) {
-  auto memory = provideOutput(*part.entry, std::move(shape));
+  auto memory = provideOutput(*part.entry, shape);
   if (!memory.ok()) {
     status_ = memory.status();
     return nullptr;

@@ -4,7 +4,7 @@
 
 namespace farandole {
 
-Result<void*> provideOutput(Entry& entry, std::vector<std::int64_t> shape) {
+Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape) {
   std::size_t bytes = sizeOf(entry.request.meta.dtype);
   for (const auto dimension : shape) bytes *= static_cast<std::size_t>(dimension);
   void* memory = entry.request.output;
@@ -24,7 +24,7 @@ Result<void*> provideOutput(Entry& entry, std::vector<std::int64_t> shape) {
   }
   entry.outcome.data = memory;
   entry.outcome.bytes = bytes;
-  entry.outcome.shape = std::move(shape);
+  entry.outcome.shape = shape;
   return memory;
 }
 

@@ -11,6 +11,6 @@
 namespace farandole {
 
 // Noted in the entry's outcome, with its size and shape.
-Result<void*> provideOutput(Entry& entry, std::vector<std::int64_t> shape);
+Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape);
 
 }  // namespace farandole

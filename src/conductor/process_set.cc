@@ -532,7 +532,7 @@ void ProcessSet::leave() {
 }
 
 void ProcessSet::complete(const EntryPtr& entry, Status status) {
-  if (!status.ok() && status.tensor().empty()) status.withTensor(entry->request.name);
+  if (!status.ok() && status.tensor().empty()) status.withTensor(nameOf(*entry));
   entry->outcome.status = std::move(status);
   if (entry->aside) parts_.lane->passed(*entry);
   --inFlight_;

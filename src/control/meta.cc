@@ -71,6 +71,19 @@ std::int64_t Meta::rowElements() const {
   return product;
 }
 
+void Meta::renew() {
+  kind = Kind::kAllreduce;
+  dtype = DType::kFloat32;
+  op = ReduceOp::kSum;
+  root = 0;
+  prescale = 1.0;
+  postscale = 1.0;
+  group = 0;
+  groupSize = 0;
+  shape.clear();
+  splits.clear();
+}
+
 void Meta::encode(Writer& writer) const {
   writer.number(static_cast<std::int32_t>(kind));
   writer.number(static_cast<std::int32_t>(dtype));

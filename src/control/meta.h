@@ -48,6 +48,9 @@ struct Meta {
   std::vector<std::int64_t>
       splits;  // reducescatter only: the others' splits are data, not agreement
 
+  // As if new, but with the memory it has.
+  void renew();
+
   std::int64_t elements() const;
   std::int64_t bytes() const { return elements() * static_cast<std::int64_t>(sizeOf(dtype)); }
   // Elements of one row: the product of all dimensions but the first.

@@ -27,6 +27,7 @@ Result<CoreLibrary> CoreLibrary::load() {
   if (library == nullptr) return Status::unavailable("cannot load the library: " + reason());
   CoreLibrary core;
   FARANDOLE_RETURN_IF_ERROR(find(library, "farandole_allocate", core.allocate));
+  FARANDOLE_RETURN_IF_ERROR(find(library, "farandole_call", core.call));
   FARANDOLE_RETURN_IF_ERROR(find(library, "farandole_free", core.free));
   FARANDOLE_RETURN_IF_ERROR(find(library, "farandole_init", core.init));
   FARANDOLE_RETURN_IF_ERROR(find(library, "farandole_last_error", core.lastError));

@@ -10,6 +10,7 @@ namespace farandole {
 
 struct CoreLibrary {
   decltype(&farandole_allocate) allocate = nullptr;
+  decltype(&farandole_call) call = nullptr;
   decltype(&farandole_free) free = nullptr;
   decltype(&farandole_init) init = nullptr;
   decltype(&farandole_last_error) lastError = nullptr;

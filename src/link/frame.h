@@ -29,7 +29,7 @@ namespace farandole::link {
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 inline constexpr std::size_t kMaxChunk = std::size_t{256} << 10;
-inline constexpr std::size_t kMaxControl = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxControl = std::size_t{2} << 20;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 48;
 
 enum class FrameType : std::uint16_t {

@@ -52,6 +52,7 @@ class Inbox {
   // Fired once, when hasUnclaimed() becomes true or everything is abandoned.
   void watch(std::uint64_t slot, std::uint64_t id, LinkCallback arrived);
   void unwatch(std::uint64_t slot, std::uint64_t id);
+  bool anyFired() const { return !fired_.empty(); }
   std::vector<LinkCallback> takeFired() { return std::exchange(fired_, {}); }
 
   // For a connection that was closed in good order: a message that came before the end is still

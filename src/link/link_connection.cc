@@ -171,6 +171,7 @@ void LinkConnection::make(const Calls& calls) const {
 }
 
 void LinkConnection::release(std::unique_lock<Mutex>& lock) {
+  if (finished_.empty() && !noted_ && !inbox_.anyFired()) return lock.unlock();
   const Calls calls = takeCallsLocked();
   lock.unlock();
   make(calls);

@@ -16,6 +16,13 @@ constexpr Duration kLongestSleep = std::chrono::seconds(60);
 
 }  // namespace
 
+bool LinkLoop::control(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t mark) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = mark;
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
 Result<std::shared_ptr<LinkLoop>> LinkLoop::start() {
   std::shared_ptr<LinkLoop> loop(new LinkLoop());
   FARANDOLE_RETURN_IF_ERROR(loop->open());
@@ -78,15 +85,12 @@ Result<LinkLoop::Id> LinkLoop::addTo(int epoll, int fd, std::uint32_t events,
   const std::lock_guard lock(mutex_);
   const Id id = ++lastId_;
   if (fd >= 0) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = id;
-    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (!control(epoll, EPOLL_CTL_ADD, fd, events, id)) {
       return Status::fromErrno("cannot watch a socket", errno);
     }
     descriptors_.add(fd);
   }
-  entries_[id] = {fd, epoll, events, std::move(handler), TimePoint::max()};
+  entries_[id] = {fd, epoll, events, std::move(handler), TimePoint::max(), fd >= 0};
   findFewLocked();
   return id;
 }
@@ -95,11 +99,9 @@ void LinkLoop::watch(Id id, std::uint32_t events) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.fd < 0) return;
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = id;
-  ::epoll_ctl(found->second.epoll, EPOLL_CTL_MOD, found->second.fd, &event);
-  found->second.events = events;
+  Entry& entry = found->second;
+  entry.events = events;
+  if (entry.watched) control(entry.epoll, EPOLL_CTL_MOD, entry.fd, events, id);
   findFewLocked();
 }
 
@@ -110,7 +112,9 @@ void LinkLoop::remove(Id id) {
   if (found == entries_.end()) return;
   if (found->second.fd >= 0) {
     // Not left to close(): a fork child may hold a copy, which would keep it in the epoll.
-    ::epoll_ctl(found->second.epoll, EPOLL_CTL_DEL, found->second.fd, nullptr);
+    if (found->second.watched) {
+      ::epoll_ctl(found->second.epoll, EPOLL_CTL_DEL, found->second.fd, nullptr);
+    }
     descriptors_.remove(found->second.fd);
   }
   timers_.erase({found->second.due, id});

@@ -6,7 +6,9 @@
 //
 // While somebody polls, the loop's thread stands back: it does not watch the shared sockets, so
 // that it neither takes a processor nor fights for the same bytes. It keeps its timers. It takes
-// over again at rest(), or if there was no poll() for a few milliseconds.
+// over again at rest(), or if there was no poll() for a few milliseconds. Sockets that the poller
+// looks at one by one leave the epoll meanwhile: the kernel then has nobody to tell of every
+// packet.
 #pragma once
 
 #include <sys/epoll.h>
@@ -89,9 +91,11 @@ class LinkLoop {
     std::uint32_t events = 0;
     std::shared_ptr<LinkHandler> handler;
     TimePoint due = TimePoint::max();
+    bool watched = false;  // it is in its epoll
   };
 
   LinkLoop() = default;
+  static bool control(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t mark);
   Status open();
   Result<Id> addTo(int epoll, int fd, std::uint32_t events, std::shared_ptr<LinkHandler> handler);
   void run();
@@ -99,6 +103,7 @@ class LinkLoop {
   bool serveShared();
   bool lookAtFew();
   void findFewLocked();
+  bool watchUnlessPolledLocked();
   bool callAgainNow();
   void standBack();
   void takeBackLocked();

@@ -17,13 +17,6 @@ namespace {
 constexpr long kPatienceNanoseconds = 3'000'000;
 constexpr std::size_t kFew = 2;
 
-bool watchIn(int epoll, int fd, std::uint64_t mark, int operation, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = mark;
-  return ::epoll_ctl(epoll, operation, fd, &event) == 0;
-}
-
 void setAlarm(int fd) {
   itimerspec once{};
   once.it_value.tv_nsec = kPatienceNanoseconds;
@@ -38,7 +31,7 @@ Status LinkLoop::open() {
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   alarm_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   const auto watched = [this](const UniqueFd& fd, std::uint64_t mark) {
-    return fd && watchIn(epoll_.get(), fd.get(), mark, EPOLL_CTL_ADD, EPOLLIN);
+    return fd && control(epoll_.get(), EPOLL_CTL_ADD, fd.get(), EPOLLIN, mark);
   };
   if (!epoll_ || !watched(wake_, link::kWakeMark) || !watched(shared_, link::kSharedMark) ||
       !watched(alarm_, link::kAlarmMark)) {
@@ -73,8 +66,12 @@ void LinkLoop::rest() {
 void LinkLoop::standBack() {
   const std::lock_guard lock(standMutex_);
   if (standsBack_) return;
-  watchIn(epoll_.get(), shared_.get(), link::kSharedMark, EPOLL_CTL_MOD, 0);
+  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), 0, link::kSharedMark);
   standsBack_ = true;
+  {
+    const std::lock_guard entries(mutex_);
+    watchUnlessPolledLocked();
+  }
   // One that is set already comes in time: it is set anew if the poller is there then.
   if (!std::exchange(alarmSet_, true)) setAlarm(alarm_.get());
 }
@@ -83,8 +80,10 @@ void LinkLoop::takeBackLocked() {
   if (!standsBack_) return;
   standsBack_ = false;
   // Tells at once if something is ready.
-  watchIn(epoll_.get(), shared_.get(), link::kSharedMark, EPOLL_CTL_MOD, EPOLLIN);
+  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), EPOLLIN, link::kSharedMark);
   const std::lock_guard lock(mutex_);
+  // Without memory for that it is tried again when the alarm comes.
+  if (!watchUnlessPolledLocked()) standsBack_ = true;
   if (!again_.empty()) wake();
 }
 
@@ -107,6 +106,20 @@ void LinkLoop::findFewLocked() {
     few_.push_back(entry.handler);
   }
   fewVersion_.fetch_add(1, std::memory_order_release);
+  watchUnlessPolledLocked();
+}
+
+// If there are few, they are all that is shared.
+bool LinkLoop::watchUnlessPolledLocked() {
+  const bool watched = !standsBack_ || few_.empty();
+  bool all = true;
+  for (auto& [id, entry] : entries_) {
+    if (entry.fd < 0 || entry.epoll != shared_.get() || entry.watched == watched) continue;
+    const int operation = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+    entry.watched = control(shared_.get(), operation, entry.fd, entry.events, id) == watched;
+    all = all && entry.watched == watched;
+  }
+  return all;
 }
 
 bool LinkLoop::lookAtFew() {

@@ -22,7 +22,7 @@ CORE_CASE(ordered_mixed) {
   REQUIRE_OK(farandole_init(nullptr));
   constexpr int kOrdered = 24;
   constexpr int kOthers = 8;
-  constexpr std::int64_t kSizes[] = {1, 1000, 100'000};
+  constexpr std::int64_t kSizes[] = {1, 1000, 300'000};
   const int n = farandole_size();
   std::mt19937 random(static_cast<unsigned>(farandole_rank()));
   for (int round = 0; round < std::stoi(arguments.at(0)); ++round) {
@@ -92,7 +92,7 @@ CORE_CASE(ordered_uneven) {
   const int n = farandole_size();
   const char* const name = arguments.empty() ? "uneven" : nullptr;
   constexpr std::int64_t kSmall = 1;
-  constexpr std::int64_t kLarge = 100'000;
+  constexpr std::int64_t kLarge = 300'000;
   std::vector<float> data(static_cast<std::size_t>(kLarge) * static_cast<std::size_t>(n));
   for (int round = 0; round < 6; ++round) {
     // Each in turn; small among large ones and the other way round.
@@ -106,7 +106,7 @@ CORE_CASE(ordered_uneven) {
     REQUIRE_CODE(FARANDOLE_MISMATCH, farandole_wait(handle, -1));
     const farandole_error error = errorOf(handle);
     REQUIRE(n == 2 || error.rank == round % n);
-    REQUIRE(contains(error, round == 4 ? "allgather" : "100000"));
+    REQUIRE(contains(error, round == 4 ? "allgather" : "300000"));
     for (int rank = 0; rank < n; ++rank) REQUIRE(contains(error, "rank " + std::to_string(rank)));
     REQUIRE_OK(farandole_release(handle));
     for (const std::int64_t* size : {&kLarge, &kSmall, &kLarge}) {
@@ -127,13 +127,13 @@ CORE_CASE(ordered_crossed) {
   REQUIRE_OK(farandole_init(nullptr));
   const int n = farandole_size();
   const bool sameName = arguments.at(0) == arguments.at(1);
-  constexpr std::int64_t kSizes[] = {1, 100'000};
+  constexpr std::int64_t kSizes[] = {1, 300'000};
   std::vector<float> data[2];
   for (int round = 0; round < 20; ++round) {
     farandole_handle handles[2] = {};
     for (int i = 0; i < 2; ++i) {
       const auto which = static_cast<std::size_t>(farandole_rank() == 1 ? 1 - i : i);
-      data[which].assign(100'000, 1.0F);
+      data[which].assign(300'000, 1.0F);
       farandole_request request =
           allreduceOf(arguments.at(which).c_str(), data[which].data(), &kSizes[which]);
       request.flags |= FARANDOLE_FLAG_ORDERED;
@@ -145,7 +145,7 @@ CORE_CASE(ordered_crossed) {
     REQUIRE(large == FARANDOLE_MISMATCH || (large == FARANDOLE_OK && !sameName));
     for (const auto handle : handles) REQUIRE_OK(farandole_release(handle));
     for (std::size_t which = 0; which < 2; ++which) {
-      data[which].assign(100'000, 1.0F);
+      data[which].assign(300'000, 1.0F);
       farandole_request next =
           allreduceOf(arguments.at(which).c_str(), data[which].data(), &kSizes[which]);
       next.flags |= FARANDOLE_FLAG_ORDERED;
@@ -161,7 +161,7 @@ CORE_CASE(ordered_crossed) {
 CORE_CASE(ordered_twice) {
   REQUIRE_OK(farandole_init(nullptr));
   const auto n = static_cast<float>(farandole_size());
-  constexpr std::int64_t kSizes[] = {1, 100'000};
+  constexpr std::int64_t kSizes[] = {1, 300'000};
   for (const std::int64_t& first : kSizes) {
     for (const std::int64_t& second : kSizes) {
       // Nothing of rank 0's before this one, so the others' stay in flight.
@@ -169,7 +169,7 @@ CORE_CASE(ordered_twice) {
       std::vector<std::vector<float>> data;
       std::vector<farandole_handle> handles;
       for (int i = 0; i < 3; ++i) {
-        data.emplace_back(100'000, static_cast<float>(i + 1));
+        data.emplace_back(300'000, static_cast<float>(i + 1));
         farandole_request request =
             allreduceOf("twice", data.back().data(), i == 1 ? &second : &first);
         request.flags |= FARANDOLE_FLAG_ORDERED;

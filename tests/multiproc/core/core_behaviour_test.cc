@@ -52,6 +52,15 @@ TEST(Life, ForkedChildrenAreNoRanksAndDisturbNobody) {
 TEST(Wait, TimesOutAndGoesOn) { EXPECT_EQ(runCase({2, {"wait_timeout"}}), ""); }
 TEST(Wait, IsInterruptedBySignals) { EXPECT_EQ(runCase({2, {"wait_interrupted"}}), ""); }
 TEST(Wait, CostsNoProcessor) { EXPECT_EQ(runCase({2, {"waiting_costs_nothing"}}), ""); }
+TEST(Call, OneAfterTheOther) { EXPECT_EQ(runCase({2, {"call", "named"}}), ""); }
+TEST(Call, LeavesAResultThatTheLibraryOwns) {
+  EXPECT_EQ(runCase({2, {"call_leaves_results"}}), "");
+}
+TEST(Call, TimesOutAndIsInterruptedAndTheOperationGoesOn) {
+  EXPECT_EQ(runCase({2, {"call_ends_early", "named"}}), "");
+}
+TEST(Call, RefusesWhatItCannotDo) { EXPECT_EQ(runCase({1, {"call_refuses"}}), ""); }
+TEST(Call, FromManyThreads) { EXPECT_EQ(runCase({2, {"call_from_threads"}}), ""); }
 TEST(Cancel, WithdrawsBeforeTheOthersCome) {
   EXPECT_EQ(runCase({2, {"cancel", "0"}}), "");
   EXPECT_EQ(runCase({3, {"cancel", "1"}}), "");

@@ -49,6 +49,14 @@ TEST(Ordered, NamesMayBeInFlightTwiceEverywhere) {
   EXPECT_EQ(runCase({2, {"ordered_twice"}, overConnections()}), "");
 }
 
+TEST(Ordered, CallsOneAfterTheOther) {
+  EXPECT_EQ(runCase({2, {"call", "ordered"}, overConnections()}), "");
+  EXPECT_EQ(runCase({3, {"call", "ordered"}, overConnections()}), "");
+}
+TEST(Ordered, CallsThatEndEarlyGoOn) {
+  EXPECT_EQ(runCase({2, {"call_ends_early", "ordered"}, overConnections()}), "");
+}
+
 TEST(Ordered, RankThatIsKilledIsNamed) {
   for (const int victim : {0, 1}) {
     Job job({3, {"ordered_wait_for", std::to_string(victim)}, overConnections()});

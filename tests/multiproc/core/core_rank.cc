@@ -87,11 +87,9 @@ farandole_handle submit(const farandole_request& request) {
 }
 
 farandole_code run(const farandole_request& request) {
-  farandole_handle handle = 0;
-  const farandole_code refused = farandole_submit(&request, 1, &handle);
-  if (refused != FARANDOLE_OK) return refused;
-  const farandole_code code = farandole_wait(handle, -1);
-  REQUIRE(farandole_release(handle) == FARANDOLE_OK);
+  farandole_handle pending = 0;
+  const farandole_code code = farandole_call(&request, -1, &pending);
+  if (pending != 0) REQUIRE_OK(farandole_release(pending));
   return code;
 }
 

@@ -207,8 +207,7 @@ TEST(OrderedLane, SendsNoMoreThanItsWindowAhead) {
   EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
   EXPECT_EQ(all[2].size(), static_cast<std::size_t>(kOperations));
   for (int n = 0; n < kOperations; ++n) {
-    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->request.name,
-              "ordered allreduce " + std::to_string(n + 1));
+    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->number, static_cast<unsigned>(n + 1));
     for (const auto& mine : values) EXPECT_EQ(mine[static_cast<std::size_t>(n)], 6.0F * n);
   }
 }
@@ -248,14 +247,38 @@ TEST(OrderedLane, ReportsAnAllocatorThatGivesNothing) {
   }
 }
 
+// A member that is late finds no more than so much waiting for it.
+TEST(OrderedLane, SendsOnlySoManyBytesAhead) {
+  constexpr std::int64_t kBytes = 1 << 20;
+  constexpr int kOperations = 7;
+  Lanes lanes(2);
+  std::vector<std::vector<Bytes>> data(2);
+  for (int i = 0; i < 2; ++i) {
+    for (int k = 0; k < kOperations; ++k) {
+      auto& bytes = data[static_cast<std::size_t>(i)].emplace_back(
+          static_cast<std::size_t>(kBytes), static_cast<unsigned char>(k + 1));
+      auto entry = entryOf(Kind::kAllreduce, "", DType::kUint8, kBytes, bytes.data());
+      entry->request.output = bytes.data();
+      lanes[i].submit(entry);
+    }
+    EXPECT_EQ(lanes.underWay(i, 1 - i), 4U);
+  }
+  expectOk(lanes.settle(), kOperations);
+  for (const auto& all : data) {
+    for (int k = 0; k < kOperations; ++k) {
+      EXPECT_THAT(all[static_cast<std::size_t>(k)], Each(static_cast<unsigned char>(2 * (k + 1))));
+    }
+  }
+}
+
 TEST(OrderedLane, TakesWhatIsSmallAndEverybodyNeeds) {
   const auto takes = [](Kind kind, std::int64_t bytes, int members) {
     return OrderedLane::takes(entryOf(kind, "", DType::kUint8, bytes, nullptr)->request.meta,
                               members);
   };
   for (const Kind kind : {Kind::kAllreduce, Kind::kBroadcast, Kind::kReduce}) {
-    EXPECT_TRUE(takes(kind, 256 << 10, 2));
-    EXPECT_FALSE(takes(kind, (256 << 10) + 1, 2));
+    EXPECT_TRUE(takes(kind, 1 << 20, 2));
+    EXPECT_FALSE(takes(kind, (1 << 20) + 1, 2));
     EXPECT_TRUE(takes(kind, (64 << 10) / 3, 4));
     EXPECT_FALSE(takes(kind, (64 << 10) / 3 + 1, 4));
     EXPECT_TRUE(takes(kind, 0, 16));

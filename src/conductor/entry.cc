@@ -1,0 +1,43 @@
+#include "conductor/entry.h"
+
+namespace farandole {
+
+// Every field; one by one, because to make a new one and move the memory over costs ten times this.
+void Entry::renew() {
+  request.name.clear();
+  request.meta.renew();
+  request.input = nullptr;
+  request.output = nullptr;
+  request.splits.clear();
+  request.tag = 0;
+  request.group = 0;
+  request.willWait = false;
+  request.ordered = false;
+  request.allocate = nullptr;
+  request.onComplete = nullptr;
+  request.callbackAnywhere = false;
+  request.queue = nullptr;
+  request.queueTag = 0;
+  outcome.status = Status();
+  outcome.data = nullptr;
+  outcome.bytes = 0;
+  outcome.shape.clear();
+  outcome.splits.clear();
+  outcome.lastJoined = -1;
+  outcome.source = -1;
+  outcome.owned = nullptr;
+  handle = 0;
+  set = 0;
+  byOrder = false;
+  number = 0;
+  aside.reset();
+  done.store(false, std::memory_order_relaxed);
+}
+
+std::string nameOf(const Entry& entry) {
+  if (!entry.request.name.empty() || !entry.byOrder) return entry.request.name;
+  return "ordered " + std::string(name(entry.request.meta.kind)) + " " +
+         std::to_string(entry.number);
+}
+
+}  // namespace farandole
