@@ -21,7 +21,7 @@ Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, En
     : config_(config),
       epoch_(epoch),
       agent_(agent),
-      engine_(config.engine == "link" ? nullptr : engine),
+      engine_(config.engine == "link" || config.engine == "gloo" ? nullptr : engine),
       mpi_(engine),
       timeline_(timeline) {}
 
@@ -50,6 +50,11 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
 }
 
 Status Runtime::join(Deadline deadline) {
+  if (config_.engine == "gloo" && config_.size > 1) {
+    auto gloo = GlooEngine::load();
+    FARANDOLE_RETURN_IF_ERROR(gloo.status());
+    gloo_ = *gloo;
+  }
   FARANDOLE_RETURN_IF_ERROR(joinNeighbourhood(deadline));
   FARANDOLE_RETURN_IF_ERROR(joinMesh(deadline));
   FARANDOLE_RETURN_IF_ERROR(startConducting());

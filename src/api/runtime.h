@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
 #include "conductor/watch.h"
+#include "engines/gloo/gloo_loader.h"
 #include "job/abort_after.h"
 #include "job/job_link.h"
 #include "job/topology.h"
@@ -105,6 +107,7 @@ class Runtime {
   const std::uint64_t epoch_;
   Bootstrap* const agent_;
   Engine* const engine_;  // between machines, instead of the link; may be null
+  std::optional<GlooEngine> gloo_;  // runs on the link
   Engine* const mpi_;     // MPI in this process, whatever carries the data; may be null
   Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;

@@ -39,8 +39,9 @@ std::string digest(const std::vector<std::int32_t>& ranks) {
 }
 
 // Of one process set: one for all its members, one for the carriers of its hierarchy, one for its
-// ordered operations.
-constexpr std::uint32_t kLinkKeysPerSet = 3;
+// ordered operations, and for Gloo's messages among the first two.
+constexpr std::uint32_t kLinkKeysPerSet = 5;
+constexpr std::uint32_t kGlooKeys = 3;
 // The rank that chose it, and how many it had chosen before.
 constexpr int kLinkKeyBits = 24;
 constexpr int kLinkKeyCounterBits = 12;
@@ -144,7 +145,16 @@ Result<std::unique_ptr<Communicator>> Runtime::outerCommunicator(
   options.wake = ownBell();
   options.wire = wireFormatFromName(config_.wire).value_or(WireFormat::kNative);
   for (const auto rank : ranks) options.hosts.push_back(topology_.at(rank).host);
-  return makeNetCommunicator(std::move(options));
+  auto own = makeNetCommunicator(std::move(options));
+  if (!gloo_) return own;
+  GlooOptions gloo;
+  gloo.port = makeGlooPort(link_->mesh());
+  gloo.ranks = ranks;
+  gloo.me = me;
+  gloo.key = key + kGlooKeys;
+  gloo.wake = ownBell();
+  gloo.other = std::move(own);
+  return gloo_->make(std::move(gloo));
 }
 
 Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& info,

@@ -134,14 +134,6 @@ Parse choice(std::string Config::*field, std::vector<std::string_view> words) {
   };
 }
 
-// Gloo is what Horovod's users call the connections that need no MPI.
-Status parseEngine(Config& config, std::string_view text) {
-  static const Parse kKnown = choice(&Config::engine, {"auto", "shm", "link", "gloo", "mpi"});
-  FARANDOLE_RETURN_IF_ERROR(kKnown(config, text));
-  if (text == "gloo") config.engine = "link";
-  return {};
-}
-
 Status parseHierarchy(Config& config, std::string_view text) {
   if (text != "on" && text != "off") return refuse("on or off");
   config.hierarchy = text == "on";
@@ -236,8 +228,9 @@ const std::vector<ConfigVariable>& table() {
        bytes(&Config::arenaBytes)},
       {"FARANDOLE_SIMD", "instruction set of the reductions: baseline, avx2, avx512",
        "the best one", parseSimd},
-      {"FARANDOLE_ENGINE", "what connects machines: auto, shm, link (also called gloo) or mpi",
-       "auto", parseEngine},
+      {"FARANDOLE_ENGINE",
+       "what connects machines: auto, shm, link, gloo (Gloo's functions on the link) or mpi", "auto",
+       choice(&Config::engine, {"auto", "shm", "link", "gloo", "mpi"})},
       {"FARANDOLE_HIERARCHY",
        "on: shared memory inside a machine, the engine between machines; off: the engine for all",
        "on", parseHierarchy},

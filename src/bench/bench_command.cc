@@ -50,6 +50,8 @@ void addHostOptions(CLI::App& command, bench::HostOptions& options) {
   command.add_option("--wire-security", options.wireSecurity,
                      "ours between machines, once for each: encrypt,integrity,handshake");
   command.add_flag("--flat", options.flat, "ours also without shared memory inside the machines");
+  command.add_flag("--on-gloo", options.gloo,
+                   "ours also with Gloo's functions (--engine gloo): its allreduce is a ring");
   command.add_option("--lanes", options.lanes, "connections per pair of our ranks");
   command.add_option("--network-interfaces", options.networkInterfaces,
                      "interfaces for everybody's traffic");

@@ -115,9 +115,13 @@ Result<std::vector<OwnVariant>> HostedRanks::variants() const {
           fmt::format("--wire-security takes encrypt, integrity, handshake, not '{}'", grade));
     }
     variants.push_back({grade, {"--wire-security", grade}});
-    if (options_.flat) {
-      variants.push_back({"flat " + grade, {"--wire-security", grade, "--no-hierarchy"}});
-    }
+    const auto add = [&](const std::string& what, const Words& more) {
+      variants.push_back({what + " " + grade, {"--wire-security", grade}});
+      append(variants.back().options, more);
+    };
+    if (options_.flat) add("flat", {"--no-hierarchy"});
+    if (options_.gloo) add("on gloo", {"--engine", "gloo"});
+    if (options_.flat && options_.gloo) add("flat on gloo", {"--engine", "gloo", "--no-hierarchy"});
   }
   return variants;
 }

@@ -19,6 +19,7 @@ struct HostOptions {
   std::string networkInterfaces;  // for ours and for the peers; empty: everybody's own choice
   std::string lanes;              // of ours
   bool flat = false;              // ours also without shared memory inside the machines
+  bool gloo = false;              // ours also with Gloo's functions
   int sshPort = 0;
   std::string identityFile;
 };

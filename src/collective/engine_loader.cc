@@ -39,19 +39,6 @@ std::vector<std::string> engineFolders() {
   return folders;
 }
 
-Result<std::string> findEngine(const std::string& file) {
-  std::string places;
-  for (const std::string& folder : engineFolders()) {
-    std::error_code error;
-    const std::string path = folder + "/" + file;
-    if (std::filesystem::exists(path, error)) return path;
-    places += (places.empty() ? "" : ", ") + folder;
-  }
-  return Status::unavailable(
-      "this copy of Farandole lacks " + file + " (looked in " + places +
-      "); build it on a machine that has the headers of this MPI, or use another engine");
-}
-
 Result<LoadedEngine> loadFresh(std::string_view wanted) {
   const GetEnv getEnv = [](const char* variable) { return std::getenv(variable); };
   std::string said(wanted);
@@ -59,7 +46,8 @@ Result<LoadedEngine> loadFresh(std::string_view wanted) {
   Result<MpiLibrary> library = loadMpiLibrary(said, getEnv);
   if (!library.ok()) return library.status();
   Result<std::string> path =
-      findEngine("libfarandole_mpi_" + std::string(name(library->abi)) + ".so");
+      findEngine("libfarandole_mpi_" + std::string(name(library->abi)) + ".so",
+                 "build it on a machine that has the headers of this MPI");
   if (!path.ok()) return path.status();
   Result<const EngineTable*> table = openEngine(*path);
   if (!table.ok()) {
@@ -70,6 +58,18 @@ Result<LoadedEngine> loadFresh(std::string_view wanted) {
 }
 
 }  // namespace
+
+Result<std::string> findEngine(const std::string& file, std::string_view remedy) {
+  std::string places;
+  for (const std::string& folder : engineFolders()) {
+    std::error_code error;
+    const std::string path = folder + "/" + file;
+    if (std::filesystem::exists(path, error)) return path;
+    places += (places.empty() ? "" : ", ") + folder;
+  }
+  return Status::unavailable("this copy of Farandole lacks " + file + " (looked in " + places +
+                             "); " + std::string(remedy) + ", or use another engine");
+}
 
 Result<const EngineTable*> openEngine(const std::string& path) {
   // NODELETE: the engine's end is the process's; MPI cannot be started twice.

@@ -16,6 +16,10 @@ struct LoadedEngine {
   MpiStarter starter;  // who started this process; its size is checked by startMpiEngine
 };
 
+// Where the engine of that file name is: in FARANDOLE_ENGINE_PATH, or beside the object this code is
+// in, as below. remedy: what to do if it is nowhere.
+Result<std::string> findEngine(const std::string& file, std::string_view remedy);
+
 // Looks in FARANDOLE_ENGINE_PATH, then beside the object this code is in: farandole/engines/ next
 // to libfarandole.so, or ../lib/farandole/engines/ next to a program. Loads once per process; later
 // calls return the same. wanted: openmpi, mpich or the path of a libmpi; empty: FARANDOLE_MPI.

@@ -117,7 +117,7 @@ void RunCommand::addOutputOptions() {
 
 void RunCommand::addConnectionOptions() {
   option("--engine", options_.engine,
-         "What connects machines (default auto: link, also called gloo)", "auto|link|gloo|mpi");
+         "What connects machines (default auto: link; gloo: Gloo's functions on the link)", "auto|link|gloo|mpi");
   option("--mpi", options_.mpi,
          "With --engine mpi: which one (default: the mpirun in PATH); an mpirun or libmpi.so",
          "openmpi|mpich|PATH");

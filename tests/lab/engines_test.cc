@@ -43,6 +43,14 @@ TEST(LabEngines, HierarchyOfUnevenMachinesConforms) {
   conform(lab, {"-H", "h0:2,h1:1,h2:2", "--map-by", "node"}, kAllCases);
 }
 
+TEST(LabEngines, GlooAndHierarchyOverGlooConform) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  conform(lab, {"-H", "h0:1,h1:1", "--engine", "gloo"}, {"scales", "allgather", "rooted"});
+  conform(lab, {"-H", "h0:2,h1:2", "--map-by", "node", "--engine", "gloo"},
+          {"allreduce", "broadcast", "alltoall", "reducescatter"});
+}
+
 TEST(LabEngines, FlatLinkConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});

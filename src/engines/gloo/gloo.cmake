@@ -1,5 +1,5 @@
 # The gloo engine, if libgloo-dev is installed: a library that is loaded on demand, because Gloo needs libraries that the
-# product does not; and what loads it.
+# product does not.
 find_path(FARANDOLE_GLOO_INCLUDE gloo/allgatherv.h)
 find_library(FARANDOLE_GLOO_LIBRARY gloo)
 if(FARANDOLE_GLOO_INCLUDE AND FARANDOLE_GLOO_LIBRARY AND NOT CMAKE_CROSSCOMPILING)
@@ -12,8 +12,4 @@ if(FARANDOLE_GLOO_INCLUDE AND FARANDOLE_GLOO_LIBRARY AND NOT CMAKE_CROSSCOMPILIN
   target_link_options(farandole_gloo_engine PRIVATE LINKER:--exclude-libs,ALL
     LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map)
   install(TARGETS farandole_gloo_engine LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/farandole/engines)
-
-  add_library(farandole_gloo STATIC ${CMAKE_CURRENT_LIST_DIR}/gloo_loader.cc)
-  target_link_libraries(farandole_gloo PUBLIC farandole_link farandole_base ${CMAKE_DL_LIBS})
-  add_dependencies(farandole_gloo farandole_gloo_engine)
 endif()

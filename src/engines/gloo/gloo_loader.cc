@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "collective/engine_loader.h"
+
 namespace farandole {
 namespace {
 
@@ -33,6 +35,13 @@ class MeshPort final : public GlooPort {
 }  // namespace
 
 std::shared_ptr<GlooPort> makeGlooPort(LinkMesh& mesh) { return std::make_shared<MeshPort>(mesh); }
+
+Result<GlooEngine> GlooEngine::load() {
+  auto path =
+      findEngine("libfarandole_gloo.so", "build it on a machine that has libgloo's headers");
+  FARANDOLE_RETURN_IF_ERROR(path.status());
+  return load(*path);
+}
 
 Result<GlooEngine> GlooEngine::load(const std::string& path) {
   // Local: another Gloo in this process, PyTorch's say, must not meet this one.

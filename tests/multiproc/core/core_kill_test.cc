@@ -123,6 +123,25 @@ TEST_P(Kill, AtAnyMomentIsKnownToAllWithinASecond) {
 }
 INSTANTIATE_TEST_SUITE_P(Rounds, Kill, ::testing::Range(1, 6));
 
+#ifdef FARANDOLE_HAS_GLOO
+// Gloo blocks, in a thread of its own: it is not waited for.
+TEST(KillOnGloo, AtAnyMomentIsKnownToAllWithinASecond) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 15 && !HasFailure(); ++round) {
+    const int victim = static_cast<int>(random() % 3);
+    SCOPED_TRACE("round " + std::to_string(round) + ", victim " + std::to_string(victim));
+    Job job({3,
+             {"allreduce_until_lost", "ordinary", "alone", "leave", std::to_string(round)},
+             {{"FARANDOLE_HIERARCHY", "off"}, {"FARANDOLE_ENGINE", "gloo"}}});
+    ASSERT_TRUE(job.waitForLineEverywhere("ready")) << troubleWith(job.finish());
+    sleepMicroseconds(random() % 30'000);
+    const std::int64_t killedAt = monotonicNanoseconds();
+    job.kill(victim, SIGKILL);
+    expectEveryoneKnows(job.finish(), victim, 0, killedAt);
+  }
+}
+#endif
+
 TEST(KillWhileStarting, EndsEveryonesInit) {
   constexpr int kStarts = 30;
   std::mt19937 random(99);

@@ -71,10 +71,10 @@ TEST(Config, NeverRepeatsTheSecret) {
   EXPECT_EQ(config.status().message().find("hunter2"), std::string::npos);
 }
 
-TEST(Config, GlooIsAnotherNameForOurConnections) {
+TEST(Config, KnowsTheEngines) {
   const auto config = read({{"FARANDOLE_ENGINE", "gloo"}});
   ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config.value().engine, "link");
+  EXPECT_EQ(config.value().engine, "gloo");
   EXPECT_FALSE(read({{"FARANDOLE_ENGINE", "glo"}}).ok());
 }
 

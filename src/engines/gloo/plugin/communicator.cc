@@ -47,6 +47,9 @@ std::function<void(void*, const void*, const void*, std::size_t)> kernel(DType d
   };
 }
 
+// Below, one message each way is over before a thread of Gloo's has begun.
+constexpr std::size_t kLeastBytes = std::size_t{64} << 10;
+
 // Sums and their scaling at the end; everything else that scales is not Gloo's.
 bool canReduce(DType dtype, ReduceOp op, const Scale& scale) {
   if (op == ReduceOp::kAdasum || dtype == DType::kFloat16 || dtype == DType::kBfloat16) {
@@ -81,9 +84,12 @@ gloo::AllreduceOptions::Algorithm algorithmOf(GlooAlgorithm algorithm) {
 
 OperationPtr GlooCommunicator::allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                                          Scale scale) {
-  if (!canReduce(dtype, op, scale)) {
-    return other_ ? other_->allreduce(pieces, dtype, op, scale) : unable("such a reduction");
+  std::size_t total = 0;
+  for (const Piece& piece : pieces) total += bytesOf(piece.count, dtype);
+  if (other_ && (total < kLeastBytes || !canReduce(dtype, op, scale))) {
+    return other_->allreduce(pieces, dtype, op, scale);
   }
+  if (!canReduce(dtype, op, scale)) return unable("such a reduction");
   if (op == ReduceOp::kAverage) scale.divisor *= size_;
   const ReduceOp plain = op == ReduceOp::kAverage ? ReduceOp::kSum : op;
   return start([this, dtype, plain, scale,
@@ -257,6 +263,7 @@ OperationPtr GlooCommunicator::scatter(const void* in, void* out,
 }
 
 OperationPtr GlooCommunicator::barrier() {
+  if (other_) return other_->barrier();
   return start([this](std::uint32_t tag) {
     gloo::BarrierOptions options(context_);
     options.setTag(tag);
