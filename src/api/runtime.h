@@ -106,9 +106,9 @@ class Runtime {
   const Config config_;
   const std::uint64_t epoch_;
   Bootstrap* const agent_;
-  Engine* const engine_;  // between machines, instead of the link; may be null
+  Engine* const engine_;            // between machines, instead of the link; may be null
   std::optional<GlooEngine> gloo_;  // runs on the link
-  Engine* const mpi_;     // MPI in this process, whatever carries the data; may be null
+  Engine* const mpi_;               // MPI in this process, whatever carries the data; may be null
   Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;
   std::vector<pid_t> pids_;  // by local rank

@@ -16,8 +16,8 @@ struct LoadedEngine {
   MpiStarter starter;  // who started this process; its size is checked by startMpiEngine
 };
 
-// Where the engine of that file name is: in FARANDOLE_ENGINE_PATH, or beside the object this code is
-// in, as below. remedy: what to do if it is nowhere.
+// Where the engine of that file name is: in FARANDOLE_ENGINE_PATH, or beside the object this code
+// is in, as below. remedy: what to do if it is nowhere.
 Result<std::string> findEngine(const std::string& file, std::string_view remedy);
 
 // Looks in FARANDOLE_ENGINE_PATH, then beside the object this code is in: farandole/engines/ next

@@ -87,6 +87,9 @@ void RunCommand::addHostOptions() {
          "core|numa|none");
   option("--cpus", options_.cpus, "Processors of local rank 0, 1, …: \"0-3;4-7\"", "SETS");
   option("--threads", options_.threads, "OMP_NUM_THREADS of each rank (default: its share)", "N");
+  option("--malloc", options_.malloc,
+         "keep: ranks keep the memory they free for their next step (glibc); default: they do not",
+         "default|keep");
   run_->add_flag("--display-map", options_.displayMap, "Show which rank runs where");
   run_->add_flag("--display-map-ompi", options_.displayMapOmpi, "The same in Open MPI's form");
   run_->add_option("--env", options_.environment, "Set a variable for all ranks (repeatable)")
@@ -117,7 +120,8 @@ void RunCommand::addOutputOptions() {
 
 void RunCommand::addConnectionOptions() {
   option("--engine", options_.engine,
-         "What connects machines (default auto: link; gloo: Gloo's functions on the link)", "auto|link|gloo|mpi");
+         "What connects machines (default auto: link; gloo: Gloo's functions on the link)",
+         "auto|link|gloo|mpi");
   option("--mpi", options_.mpi,
          "With --engine mpi: which one (default: the mpirun in PATH); an mpirun or libmpi.so",
          "openmpi|mpich|PATH");

@@ -36,6 +36,7 @@ struct RunOptions {
   std::vector<std::string> exported;     // NAME or NAME=value
   std::string folder;
   std::string ddpBackend;
+  std::string malloc;
   // what is shown
   std::string shownRanks;
   bool noPrefix = false;

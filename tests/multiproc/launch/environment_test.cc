@@ -90,6 +90,21 @@ TEST(LaunchEnvironment, JobsDiffer) {
   EXPECT_NE(first["FARANDOLE_SECRET"], second["FARANDOLE_SECRET"]);
 }
 
+TEST(LaunchEnvironment, FreedMemoryIsKeptOnRequest) {
+  auto env = environments(runCommand({"run", "-q", "env"}).out)[0];
+  EXPECT_FALSE(env.contains("MALLOC_TRIM_THRESHOLD_"));
+  Command::Options options;
+  options.env = {"MALLOC_TOP_PAD_=4096"};
+  Command keeping({"run", "-q", "--malloc", "keep", "env"}, options);
+  env = environments(keeping.finish().out)[0];
+  EXPECT_EQ(env["MALLOC_TRIM_THRESHOLD_"], "4294967296");
+  EXPECT_EQ(env["MALLOC_MMAP_THRESHOLD_"], "1073741824");
+  EXPECT_EQ(env["MALLOC_TOP_PAD_"], "4096");
+  const auto wrong = runCommand({"run", "--malloc", "kept", "env"});
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("--malloc takes keep or default, not 'kept'"));
+}
+
 TEST(LaunchEnvironment, UserSettingsStayAndForeignIdentityGoes) {
   Command::Options options;
   options.env = {"OMP_NUM_THREADS=7",
