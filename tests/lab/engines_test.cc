@@ -8,7 +8,6 @@ namespace farandole::test {
 namespace {
 
 using std::chrono::seconds;
-using testing::AllOf;
 using testing::HasSubstr;
 
 // Every case of the one suite on ranks placed like this.
