@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "link/link_mesh.h"
@@ -69,6 +71,41 @@ TEST(LinkPoll, TheLoopTakesOverAtRestAndWhenThePollerHasGone) {
     const Status status = exchange(*pair.a, 0, *pair.b, 1, 2, i % 3 == 0 ? 1000000 : 10);
     EXPECT_TRUE(status.ok()) << status.message();
   }
+}
+
+// Of all epolls of this process.
+int watchedDescriptors() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) count += line.starts_with("tfd:") ? 1 : 0;
+  }
+  return count;
+}
+
+// Nobody is told of what comes on a socket that is looked at all the time.
+TEST(LinkPoll, FewConnectionsAreInNoEpollWhileTheyArePolled) {
+  Pair pair;
+  ASSERT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 1, 1000).ok());
+  pair.a->rest();
+  pair.b->rest();
+  const int before = watchedDescriptors();
+  int during = before;
+  // The loop's thread takes it back if this one is away for long.
+  for (int i = 0; i < 100 && during == before; ++i) {
+    pair.a->poll();
+    during = watchedDescriptors();
+  }
+  EXPECT_EQ(during, before - 1);
+  pair.a->rest();
+  EXPECT_EQ(watchedDescriptors(), before);
+  // And by itself.
+  pair.a->poll();
+  const Deadline deadline = Deadline::after(test::kPatience);
+  while (watchedDescriptors() != before && !deadline.passed()) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(watchedDescriptors(), before);
 }
 
 TEST(LinkPoll, LivenessGoesOnBesideAPoller) {
