@@ -6,7 +6,7 @@
 
 namespace farandole::test {
 
-// The ring {0,1}, {1,2}, {2,0}: all sets at once, each rank in another order.
+// set_ring [ELEMENTS]: {0,1}, {1,2}, {2,0}, all sets at once, each rank in another order.
 CORE_CASE(set_ring) {
   REQUIRE_OK(farandole_init(nullptr));
   REQUIRE(farandole_size() == 3);
@@ -35,15 +35,15 @@ CORE_CASE(set_ring) {
 
   std::mt19937 random(static_cast<unsigned>(me));
   constexpr int kIterations = 200;
-  constexpr std::int64_t kElements = 3000;
+  const std::int64_t elements = arguments.empty() ? 3000 : std::stol(arguments.at(0));
   std::vector<float> data[3];
   for (int iteration = 0; iteration < kIterations; ++iteration) {
     if (random() % 2 == 0) std::swap(mine[0], mine[1]);
     farandole_handle handles[2];
     for (int i = 0; i < 2; ++i) {
       const int s = mine[static_cast<std::size_t>(i)];
-      data[s].assign(kElements, static_cast<float>(me + iteration));
-      farandole_request request = allreduceOf("ring", data[s].data(), &kElements);
+      data[s].assign(static_cast<std::size_t>(elements), static_cast<float>(me + iteration));
+      farandole_request request = allreduceOf("ring", data[s].data(), &elements);
       request.set = sets[s];
       handles[i] = submit(request);
     }

@@ -30,6 +30,13 @@ TEST(Values, AtTheEdgesPass) { EXPECT_EQ(runCase({3, {"edge_values"}}), ""); }
 TEST(Join, WithUnevenSteps) { EXPECT_EQ(runCase({3, {"join_uneven"}}), ""); }
 
 TEST(Sets, OverlappingRunAtOnce) { EXPECT_EQ(runCase({3, {"set_ring"}}), ""); }
+#ifdef FARANDOLE_HAS_GLOO
+TEST(Sets, OverlappingRunAtOnceOnGloo) {
+  const Job::Environment onGloo{{"FARANDOLE_HIERARCHY", "off"}, {"FARANDOLE_ENGINE", "gloo"}};
+  EXPECT_EQ(runCase({3, {"set_ring", "50000"}, onGloo}), "");
+  EXPECT_EQ(runCase({3, {"set_changes"}, onGloo}), "");
+}
+#endif
 TEST(Sets, ComeAndGo) { EXPECT_EQ(runCase({3, {"set_changes"}}), ""); }
 TEST(Sets, DoNotWaitForRanksOutside) {
   Job job({3, {"set_without_outsiders"}});
