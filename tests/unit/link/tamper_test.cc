@@ -79,6 +79,11 @@ const auto kNoticed = ::testing::AnyOf(Code::kMismatch, Code::kPeerLost);
 void flipOneBit(WireSecurity mode, bool forward, std::uint64_t position, int bit) {
   SCOPED_TRACE((forward ? "forward " : "backward ") + std::to_string(position));
   constexpr std::size_t kBytes = 200000;
+  // They outlive the ranks, which may still send when there is nothing more to wait for.
+  const Bytes fromA = randomBytes(kBytes, 1);
+  const Bytes fromB = randomBytes(kBytes, 2);
+  Bytes atA(kBytes);
+  Bytes atB(kBytes);
   std::atomic<bool> flipped{false};
   // A handshake that is damaged may never end: nobody waits long for it.
   const bool early = position <= kAfterHandshake;
@@ -91,10 +96,6 @@ void flipOneBit(WireSecurity mode, bool forward, std::uint64_t position, int bit
         }
       },
       early ? milliseconds(1000) : Duration(test::kPatience));
-  const Bytes fromA = randomBytes(kBytes, 1);
-  const Bytes fromB = randomBytes(kBytes, 2);
-  Bytes atA(kBytes);
-  Bytes atB(kBytes);
   Outcome sentA;
   Outcome gotA;
   Outcome sentB;
