@@ -71,8 +71,6 @@ std::int32_t identity(Get&& get) noexcept {
   }
 }
 
-Status outcomeOf(const EntryPtr& entry) { return entry->outcome.status; }
-
 }  // namespace
 }  // namespace farandole
 
@@ -272,7 +270,7 @@ farandole_code farandole_wait(farandole_handle handle, int64_t timeout_ms) {
       FARANDOLE_RETURN_IF_ERROR(mayWait(*runtime));
       return waitFor(*runtime, entry, timeout_ms, Clock::now());
     }
-    return outcomeOf(entry);
+    return entry->outcome.status;
   });
 }
 

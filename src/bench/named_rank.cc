@@ -108,11 +108,9 @@ class NamedRank {
     const std::string name = fmt::format("bench/{}/{}", bench::name(job.work), job.bytes);
     const std::int64_t count = layout.inCount();
     farandole_request request = requestOf(job, name.c_str(), *in, *out, &count);
-    // This thread waits at once: it drives the operation itself.
-    request.flags = FARANDOLE_FLAG_WILL_WAIT;
     if (job.ordered) {
       // Their order tells them apart, as MPI's does.
-      request.flags |= FARANDOLE_FLAG_ORDERED;
+      request.flags = FARANDOLE_FLAG_ORDERED;
       request.name = nullptr;
     }
     if (job.work == Work::kAlltoall || job.work == Work::kReducescatter ||

@@ -79,11 +79,14 @@ void LinkLoop::standBack() {
 void LinkLoop::takeBackLocked() {
   if (!standsBack_) return;
   standsBack_ = false;
-  // Tells at once if something is ready.
-  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), EPOLLIN, link::kSharedMark);
   const std::lock_guard lock(mutex_);
   // Without memory for that it is tried again when the alarm comes.
-  if (!watchUnlessPolledLocked()) standsBack_ = true;
+  if (!watchUnlessPolledLocked()) {
+    standsBack_ = true;
+    return;
+  }
+  // Tells at once if something is ready.
+  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), EPOLLIN, link::kSharedMark);
   if (!again_.empty()) wake();
 }
 

@@ -1,16 +1,10 @@
 // farandole_call: start and wait in one.
-#include <pthread.h>
-#include <signal.h>
-
-#include <atomic>
 #include <thread>
 
 #include "core/rank.h"
 
 namespace farandole::test {
 namespace {
-
-void ignoreButWake(int) {}
 
 // Ends with nothing left.
 farandole_code called(const farandole_request& request) {
@@ -85,9 +79,6 @@ CORE_CASE(call_leaves_results) {
 
 // The others come half a second later: the call ends, the operation goes on.
 CORE_CASE(call_ends_early) {
-  struct sigaction action {};
-  action.sa_handler = ignoreButWake;
-  REQUIRE(::sigaction(SIGUSR1, &action, nullptr) == 0);
   REQUIRE_OK(farandole_init(nullptr));
   const std::uint32_t flags = arguments.at(0) == "ordered" ? FARANDOLE_FLAG_ORDERED : 0;
   const auto n = static_cast<float>(farandole_size());
@@ -101,17 +92,8 @@ CORE_CASE(call_ends_early) {
       REQUIRE_CODE(FARANDOLE_TIMEOUT, farandole_call(&request, 50, &pending));
       REQUIRE(lastMessage().find("allreduce") != std::string::npos);
     } else if (farandole_rank() == 0) {
-      const pthread_t self = ::pthread_self();
-      std::atomic<bool> over{false};
-      std::thread signaller([&] {
-        for (int i = 0; i < 50 && !over.load(); ++i) {
-          sleepMs(100);
-          if (!over.load()) ::pthread_kill(self, SIGUSR1);
-        }
-      });
-      REQUIRE_CODE(FARANDOLE_INTERRUPTED, farandole_call(&request, -1, &pending));
-      over.store(true);
-      signaller.join();
+      interrupting(
+          [&] { REQUIRE_CODE(FARANDOLE_INTERRUPTED, farandole_call(&request, -1, &pending)); });
     } else {
       sleepMs(1000);
       REQUIRE_OK(called(request));

@@ -1,7 +1,5 @@
 // Waiting, and the other ways to learn that something is done.
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -11,8 +9,6 @@
 
 namespace farandole::test {
 namespace {
-
-void ignoreButWake(int) {}
 
 double cpuSeconds() {
   rusage usage{};
@@ -73,26 +69,13 @@ CORE_CASE(wait_timeout) {
 
 // A signal ends the wait, not the operation.
 CORE_CASE(wait_interrupted) {
-  struct sigaction action {};
-  action.sa_handler = ignoreButWake;
-  REQUIRE(::sigaction(SIGUSR1, &action, nullptr) == 0);
   REQUIRE_OK(farandole_init(nullptr));
   float value = 1;
   const std::int64_t one = 1;
   if (farandole_rank() != 0) sleepMs(1000);
   const farandole_handle handle = submit(allreduceOf("slow", &value, &one));
   if (farandole_rank() == 0) {
-    const pthread_t self = ::pthread_self();
-    std::atomic<bool> over{false};
-    std::thread signaller([&] {
-      for (int i = 0; i < 50 && !over.load(); ++i) {
-        sleepMs(100);
-        if (!over.load()) ::pthread_kill(self, SIGUSR1);
-      }
-    });
-    REQUIRE_CODE(FARANDOLE_INTERRUPTED, farandole_wait(handle, -1));
-    over.store(true);
-    signaller.join();
+    interrupting([&] { REQUIRE_CODE(FARANDOLE_INTERRUPTED, farandole_wait(handle, -1)); });
   }
   REQUIRE_OK(farandole_wait(handle, -1));
   REQUIRE(value == static_cast<float>(farandole_size()));

@@ -1,13 +1,16 @@
 // core_rank CASE [parameters]: one rank of a test's job.
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "core/rank.h"
 
@@ -103,6 +106,23 @@ void requireSum(const char* name, float mine, float expected, farandole_set set)
          std::string("the sum '") + name + "' is " + std::to_string(mine) + " instead of " +
              std::to_string(expected));
   }
+}
+
+void interrupting(const std::function<void()>& call) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  REQUIRE(::sigaction(SIGUSR1, &action, nullptr) == 0);
+  const pthread_t self = ::pthread_self();
+  std::atomic<bool> over{false};
+  std::thread signaller([&] {
+    for (int i = 0; i < 50 && !over.load(); ++i) {
+      sleepMs(100);
+      if (!over.load()) ::pthread_kill(self, SIGUSR1);
+    }
+  });
+  call();
+  over.store(true);
+  signaller.join();
 }
 
 std::int64_t monotonicNanoseconds() {

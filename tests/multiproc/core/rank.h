@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,10 +49,13 @@ farandole_error errorOf(farandole_handle handle);
 bool contains(const farandole_error& error, const std::string& text);
 
 farandole_handle submit(const farandole_request& request);
-// Submits, waits, releases.
+// By farandole_call; releases what is left.
 farandole_code run(const farandole_request& request);
 // A sum of one float over the set, by name; checks the result.
 void requireSum(const char* name, float mine, float expected, farandole_set set = 0);
+
+// Sends this thread a signal every 100 ms while it is inside `call`.
+void interrupting(const std::function<void()>& call);
 
 std::int64_t monotonicNanoseconds();
 void sleepMs(int milliseconds);
