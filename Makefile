@@ -8,12 +8,13 @@ RANKS  ?= 2
 ROUNDS ?= 10
 # = : the shell counts in a variable of this name.
 SECONDS = 20
+MINUTES ?= 5
 
 BIN := build/bin
 # Each sanitizer is a build directory of its own (CMakePresets.json).
 SANITIZED_LABELS := unit|conformance|multiproc
 
-.PHONY: help deps deps-test deps-python build demo test check install wheel bench soak asan tsan arm64 fuzz format clean
+.PHONY: help deps deps-test deps-python build demo test check install wheel bench soak attack asan tsan arm64 fuzz format clean
 
 help: ## this list
 	@echo "make demo                install what is missing, build, train Fashion-MNIST on $(RANKS) ranks"
@@ -24,6 +25,7 @@ help: ## this list
 	@echo "make wheel               build/wheels: the packages farandole and farandole-horovod for pip"
 	@echo "make bench               this machine's figures, beside those of the peers that are installed"
 	@echo "make soak ROUNDS=N       conformance and multi-process tests again and again (default $(ROUNDS))"
+	@echo "make attack MINUTES=N    kills, stops, hostile bytes and overwritten memory, on running jobs (default $(MINUTES); root)"
 	@echo "make asan, make tsan     the tests under the sanitizers"
 	@echo "make arm64               build for arm64, and run the kernels' tests in an emulator"
 	@echo "make fuzz SECONDS=N      every fuzzer of a decoder for N seconds (default $(SECONDS))"
@@ -70,6 +72,9 @@ bench: build
 
 soak: deps-test build
 	@ctest --test-dir build --output-on-failure -L 'conformance|multiproc' --repeat until-fail:$(ROUNDS)
+
+attack: deps-test build
+	@/usr/bin/python3 tests/attack/attack.py --seconds $$(($(MINUTES) * 60))
 
 asan tsan: deps-test
 	@tools/sanitize $@ '$(SANITIZED_LABELS)' $(JOBS)
