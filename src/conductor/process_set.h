@@ -121,6 +121,7 @@ class ProcessSet {
     std::string name;
     Meta meta;
     bool known = false;
+    std::uint64_t lastBatch = 0;  // the number of the last batch that it was in, from 1
   };
   struct PointToPoint {
     EntryPtr entry;
@@ -210,6 +211,7 @@ class ProcessSet {
   std::vector<LogEntry> decided_;
   std::vector<OrderedLane::Finished> ordered_;
   std::vector<std::byte> buffer_;
+  std::uint64_t batchesRead_ = 0;
   std::uint64_t batchesDecided_ = 0;
   std::uint64_t batchesFinished_ = 0;
   TimePoint lastStallCheck_;
