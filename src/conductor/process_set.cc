@@ -445,6 +445,9 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   // Parts of a failed operation may still be under way.
   if (progress == Progress::kFailed && parts_.endTraffic) parts_.endTraffic(status);
   const auto execution = std::move(running_);
+  if (const auto& refused = execution->tooSmall()) {
+    status = fault(Code::kMismatch, describe(*refused), refused->member);
+  }
   ++batchesFinished_;
   executed_ = runningPosition_;
   observer_.ran(*execution, runningSince_);
@@ -464,6 +467,12 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   // A failed engine stays failed, and the others wait for this rank in vain.
   if (progress == Progress::kFailed) observer_.broken(status);
   return true;
+}
+
+std::string ProcessSet::describe(const Execution::TooSmall& output) const {
+  return "the output of " + rankName(output.member) + " has room for " +
+         std::to_string(output.room) + " bytes, but " + std::to_string(output.needed) +
+         " are to be received there: nothing was written anywhere";
 }
 
 void ProcessSet::startPointToPoint(const EntryPtr& entry) {

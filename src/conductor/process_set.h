@@ -173,6 +173,7 @@ class ProcessSet {
   void handle(Withdrawn& entry);
   void handle(Abort& entry);
   void complete(const EntryPtr& entry, Status status);
+  std::string describe(const Execution::TooSmall& output) const;
   void corrupt(std::string what);
   std::string rankName(int member) const;
   Status fault(Code code, std::string text, int member) const;
