@@ -37,8 +37,8 @@ extern "C" {
 typedef enum farandole_code {
   FARANDOLE_OK = 0,
   FARANDOLE_INVALID_ARGUMENT = 1, /* the call itself is wrong; nothing was started */
-  FARANDOLE_MISMATCH =
-      2, /* ranks disagree about dtype, shape, op, root or scale; the job can go on */
+  FARANDOLE_MISMATCH = 2,       /* ranks disagree about dtype, shape, op, root or scale, or a rank's
+                                   output is too small       for what the others bring; the job can go on */
   FARANDOLE_DUPLICATE_NAME = 3, /* that name is in flight in that set */
   FARANDOLE_PEER_LOST = 4,      /* a rank died, or left while it was needed */
   FARANDOLE_TIMEOUT = 5,        /* not done yet: wait again, or cancel */
@@ -243,15 +243,25 @@ typedef struct farandole_request {
   void* on_complete_user;
   farandole_queue* queue; /* completion is also put here */
   uint64_t queue_tag;
+  /* How many bytes there are at output; nothing is written behind them. Where the size of the
+   * result follows from this request (allreduce, broadcast, reduce, reducescatter, recv) and is
+   * larger, the call is refused. Where other ranks have a say in it (allgather, alltoall, gather,
+   * scatter) the operation ends as FARANDOLE_MISMATCH on all members, and nothing has been written
+   * on any. FARANDOLE_BYTES_UNKNOWN, or a struct that ends before this field: as much as this
+   * request asks for itself, which is, for these four, the rows of its own shape (allgather,
+   * gather: times the number of members). */
+  int64_t output_bytes;
 } farandole_request;
+#define FARANDOLE_BYTES_UNKNOWN (-1)
 #define FARANDOLE_REQUEST_INIT                                                                    \
   {                                                                                               \
     sizeof(farandole_request), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 1.0, 0, 0, 0, 0, 0, \
-        0, 0                                                                                      \
+        0, 0, FARANDOLE_BYTES_UNKNOWN                                                             \
   }
 
-/* Starts count operations; handles[i] receives each one's handle. All or nothing: on error no
- * operation was started. Buffers belong to Farandole until the handle is done. */
+/* Starts count operations; handles[i] receives each one's handle. The requests lie struct_size
+ * bytes apart, which is the same in all of them. All or nothing: on error no operation was started.
+ * Buffers belong to Farandole until the handle is done. */
 FARANDOLE_API farandole_code farandole_submit(const farandole_request* requests, size_t count,
                                               farandole_handle* handles);
 /* Waits until done: FARANDOLE_OK or the operation's error. timeout_ms < 0: no limit of its own (a

@@ -67,8 +67,11 @@ class Request {
     request_.tag = tag;
     return *this;
   }
-  Request& output(void* output) {
-    request_.output = output;
+  template <MutableBuffer R>
+  Request& output(R& data) {
+    request_.output = std::ranges::data(data);
+    request_.output_bytes =
+        static_cast<std::int64_t>(std::ranges::size(data) * sizeof(ElementOf<R>));
     return *this;
   }
   Request& splits(std::span<const std::int64_t> splits) {
@@ -116,12 +119,12 @@ std::vector<T> take(const Handle& handle) {
 template <MutableBuffer R>
 Handle allreduceAsync(R&& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_ALLREDUCE, data, options);
-  return request.op(op).output(std::ranges::data(data)).start();
+  return request.op(op).output(data).start();
 }
 template <MutableBuffer R>
 void allreduce(R&& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_ALLREDUCE, data, options);
-  request.op(op).output(std::ranges::data(data)).run();
+  request.op(op).output(data).run();
 }
 // One value.
 template <Element T>
@@ -139,7 +142,7 @@ std::vector<Handle> groupedAllreduceAsync(std::span<const std::span<T>> buffers,
   std::vector<farandole_request> requests(buffers.size(), FARANDOLE_REQUEST_INIT);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     detail::Request one(FARANDOLE_ALLREDUCE, buffers[i], options);
-    one.op(op).output(buffers[i].data()).group(1);
+    one.op(op).output(buffers[i]).group(1);
     requests[i] = one.raw();
     shapes[i][0] = static_cast<std::int64_t>(buffers[i].size());
     requests[i].shape = shapes[i].data();
@@ -156,12 +159,12 @@ std::vector<Handle> groupedAllreduceAsync(std::span<const std::span<T>> buffers,
 template <MutableBuffer R>
 Handle broadcastAsync(R&& data, int root, const Options& options = {}) {
   detail::Request request(FARANDOLE_BROADCAST, data, options);
-  return request.root(root).output(std::ranges::data(data)).start();
+  return request.root(root).output(data).start();
 }
 template <MutableBuffer R>
 void broadcast(R&& data, int root, const Options& options = {}) {
   detail::Request request(FARANDOLE_BROADCAST, data, options);
-  request.root(root).output(std::ranges::data(data)).run();
+  request.root(root).output(data).run();
 }
 template <Element T>
 T broadcast(T value, int root, const Options& options = {}) {
@@ -216,7 +219,7 @@ std::vector<ElementOf<R>> reducescatter(const R& data, ReduceOp op, const Option
 template <MutableBuffer R>
 void reduce(R&& data, int root, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_REDUCE, data, options);
-  request.op(op).root(root).output(std::ranges::data(data)).run();
+  request.op(op).root(root).output(data).run();
 }
 template <Buffer R>
 std::vector<ElementOf<R>> gather(const R& data, int root, const Options& options = {}) {
@@ -245,12 +248,12 @@ template <MutableBuffer R>
 Handle recvAsync(R&& data, int peer = FARANDOLE_ANY_RANK, int tag = 0,
                  const Options& options = {}) {
   detail::Request request(FARANDOLE_RECV, data, options);
-  return request.root(peer).tag(tag).output(std::ranges::data(data)).start();
+  return request.root(peer).tag(tag).output(data).start();
 }
 template <MutableBuffer R>
 int recv(R&& data, int peer = FARANDOLE_ANY_RANK, int tag = 0, const Options& options = {}) {
   detail::Request request(FARANDOLE_RECV, data, options);
-  return request.root(peer).tag(tag).output(std::ranges::data(data)).runForResult().result().source;
+  return request.root(peer).tag(tag).output(data).runForResult().result().source;
 }
 
 // ---- barrier, join.

@@ -47,6 +47,7 @@ SEND = 10
 RECV = 11
 
 ANY_RANK = -1
+BYTES_UNKNOWN = -1
 FLAG_WILL_WAIT = 1
 FLAG_ORDERED = 2
 FLAG_CALLBACK_ANYWHERE = 4
@@ -102,6 +103,7 @@ class Request(Structure):
         ("on_complete_user", c_void_p),
         ("queue", c_void_p),
         ("queue_tag", c_uint64),
+        ("output_bytes", c_int64),
     ]
 
 

@@ -184,6 +184,7 @@ class Request:
         *,
         input: int = 0,
         output: int = 0,
+        output_bytes: int = _abi.BYTES_UNKNOWN,
         shape: Sequence[int] = (),
         dtype: int = 0,
         op: int = 0,
@@ -221,6 +222,7 @@ class Request:
             prescale,
             postscale,
             group,
+            output_bytes=output_bytes,
         )
         self.keep = keep
         self.name = name

@@ -9,6 +9,9 @@ options, by keyword only:
     will_wait    the calling thread waits at once: no other thread need be woken
     notify       notify(handle) is called on a Python thread once the operation is done
     prescale, postscale  of reductions
+    output_bytes  how many bytes there are at output: nothing is written behind them, and operations
+                 whose result is larger end as Mismatch on all ranks; without it the room is what
+                 the rank's own shape asks for
 """
 
 from __future__ import annotations

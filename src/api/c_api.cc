@@ -232,12 +232,22 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
     std::vector<EntryPtr> several(count > 1 ? count : 0);
     const std::span<EntryPtr> entries = count > 1 ? std::span(several) : std::span(&single, 1);
     const TimePoint now = Clock::now();
+    // An older caller's structs are shorter.
+    const std::size_t stride = requests[0].struct_size;
+    if (count > 1 && stride % alignof(farandole_request) != 0) {
+      return Status::invalid("farandole_request.struct_size is " + std::to_string(stride));
+    }
     for (size_t i = 0; i < count; ++i) {
-      if (requests[i].set != requests[0].set) {
+      const auto& request = *reinterpret_cast<const farandole_request*>(
+          reinterpret_cast<const std::byte*>(requests) + i * stride);
+      if (request.struct_size != stride) {
+        return Status::invalid("all requests of one submit call must have the same struct_size");
+      }
+      if (request.set != requests[0].set) {
         return Status::invalid("all requests of one submit call must name the same process set");
       }
       entries[i] = std::make_shared<Entry>();
-      FARANDOLE_RETURN_IF_ERROR(checkRequest(**runtime, requests[i], entries[i]->request));
+      FARANDOLE_RETURN_IF_ERROR(checkRequest(**runtime, request, entries[i]->request));
       entries[i]->set = requests[0].set;
       entries[i]->submitted = now;
     }

@@ -1,9 +1,10 @@
 #include "api/requests.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <numeric>
+#include <functional>
+#include <optional>
+#include <span>
 
 namespace farandole {
 namespace {
@@ -17,14 +18,6 @@ Status wrong(const farandole_request& request, std::string text) {
       .withTensor(request.name != nullptr ? request.name : "");
 }
 
-bool needsRoot(Kind kind) {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
-         kind == Kind::kScatter;
-}
-bool reduces(Kind kind) {
-  return kind == Kind::kAllreduce || kind == Kind::kReducescatter || kind == Kind::kReduce;
-}
-
 // The root (a global rank) as a member of the set; nullopt if it is none.
 std::optional<std::int32_t> memberOf(const Runtime::SetInfo& set, std::int32_t rank) {
   const auto found = std::find(set.ranks.begin(), set.ranks.end(), rank);
@@ -34,7 +27,7 @@ std::optional<std::int32_t> memberOf(const Runtime::SetInfo& set, std::int32_t r
 
 Status checkRoot(const farandole_request& request, const Runtime::SetInfo& set, Meta& meta) {
   const bool pointToPoint = meta.kind == Kind::kSend || meta.kind == Kind::kReceive;
-  if (!needsRoot(meta.kind) && !pointToPoint) return {};
+  if (!hasRoot(meta.kind) && !pointToPoint) return {};
   if (meta.kind == Kind::kReceive && request.root == FARANDOLE_ANY_RANK) {
     meta.root = kAnyRank;
     return {};
@@ -51,37 +44,23 @@ Status checkRoot(const farandole_request& request, const Runtime::SetInfo& set, 
   return {};
 }
 
-Status checkReduction(const farandole_request& request, Meta& meta) {
-  if (!reduces(meta.kind)) return {};
+Status readReduction(const farandole_request& request, Meta& meta) {
+  if (!isReduction(meta.kind)) return {};
   const auto op = reduceOpFromInt(request.op);
   if (!op) return wrong(request, "unknown reduction " + std::to_string(request.op));
-  if (!supports(*op, meta.dtype)) {
-    return wrong(request,
-                 std::string(name(*op)) + " is not defined for " + std::string(name(meta.dtype)));
-  }
-  if (*op == ReduceOp::kAdasum && meta.kind != Kind::kAllreduce) {
-    return wrong(request, "adasum is possible with allreduce only");
-  }
-  if (!std::isfinite(request.prescale) || !std::isfinite(request.postscale)) {
-    return wrong(request, "prescale and postscale must be finite numbers");
-  }
-  if (meta.dtype == DType::kBool && (request.prescale != 1 || request.postscale != 1)) {
-    return wrong(request, "bool cannot be scaled");
-  }
   meta.op = *op;
   meta.prescale = request.prescale;
   meta.postscale = request.postscale;
   return {};
 }
 
-Status checkSplits(const farandole_request& request, const Runtime::SetInfo& set,
-                   Request& checked) {
+Status readSplits(const farandole_request& request, const Runtime::SetInfo& set, Request& checked) {
   const Kind kind = checked.meta.kind;
   const bool takesSplits = kind == Kind::kAlltoall || kind == Kind::kReducescatter ||
                            (kind == Kind::kScatter && checked.meta.root == set.me);
   if (!takesSplits) return {};
-  const std::int64_t rows = checked.meta.shape.empty() ? 1 : checked.meta.shape[0];
-  const auto members = static_cast<std::int64_t>(set.ranks.size());
+  const std::int64_t rows = checked.meta.rows();
+  const auto members = static_cast<int>(set.ranks.size());
   if (request.nsplits == 0) {
     if (kind == Kind::kAlltoall && rows % members != 0) {
       return wrong(request, "alltoall without splits: " + std::to_string(rows) +
@@ -90,29 +69,61 @@ Status checkSplits(const farandole_request& request, const Runtime::SetInfo& set
     }
     return {};
   }
-  if (request.splits == nullptr || request.nsplits != members) {
+  if (request.splits == nullptr || request.nsplits < 0) {
     return wrong(request, std::to_string(request.nsplits) + " splits for " +
                               std::to_string(members) + " ranks");
   }
-  std::vector<std::int64_t> splits(request.splits, request.splits + request.nsplits);
-  std::int64_t total = 0;
-  for (const auto split : splits) {
-    if (split < 0 || split > rows - total) {
-      return wrong(request, "splits must be non-negative and add up to the first dimension, " +
-                                std::to_string(rows));
+  const std::span splits(request.splits, static_cast<std::size_t>(request.nsplits));
+  if (auto found = splitsObjection(splits, rows, members)) return wrong(request, std::move(*found));
+  (kind == Kind::kReducescatter ? checked.meta.splits : checked.splits)
+      .assign(splits.begin(), splits.end());
+  return {};
+}
+
+// What of the result there must be room for as far as this request tells.
+std::int64_t outputBytes(const Request& checked, const Runtime::SetInfo& set) {
+  const Meta& meta = checked.meta;
+  const auto members = static_cast<std::int64_t>(set.ranks.size());
+  switch (meta.kind) {
+    case Kind::kReducescatter: {
+      // As evenSplits() has it.
+      const std::int64_t rows = meta.splits.empty()
+                                    ? meta.rows() / members + (set.me < meta.rows() % members)
+                                    : meta.splits[static_cast<std::size_t>(set.me)];
+      return rows * meta.rowElements() * static_cast<std::int64_t>(sizeOf(meta.dtype));
     }
-    total += split;
+    case Kind::kAllgather:
+    case Kind::kGather: {
+      std::int64_t bytes = 0;
+      // More than any memory has.
+      if (__builtin_mul_overflow(meta.bytes(), members, &bytes)) return kNoLimit - 1;
+      return bytes;
+    }
+    default: return meta.bytes();
   }
-  if (total != rows) {
-    return wrong(request, "splits add up to " + std::to_string(total) +
-                              ", the first dimension is " + std::to_string(rows));
+}
+
+Status checkOutput(const farandole_request& request, const Runtime::SetInfo& set,
+                   Request& checked) {
+  const Kind kind = checked.meta.kind;
+  if (kind == Kind::kSend || (kind == Kind::kReduce && checked.meta.root != set.me)) return {};
+  const bool othersDecide = kind == Kind::kAllgather || kind == Kind::kGather ||
+                            kind == Kind::kAlltoall || kind == Kind::kScatter;
+  const std::int64_t needed = outputBytes(checked, set);
+  if (request.output_bytes == FARANDOLE_BYTES_UNKNOWN) {
+    checked.outputBytes = needed;
+    return {};
   }
-  (kind == Kind::kReducescatter ? checked.meta.splits : checked.splits) = std::move(splits);
+  if (request.output_bytes < 0 || (!othersDecide && request.output_bytes < needed)) {
+    return wrong(request, "the output has room for " + std::to_string(request.output_bytes) +
+                              " bytes, but " + std::to_string(needed) + " are needed");
+  }
+  checked.outputBytes = request.output_bytes;
   return {};
 }
 
 Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& set,
-                    const Request& checked) {
+                    Request& checked) {
   const Kind kind = checked.meta.kind;
   if (kind == Kind::kBarrier || kind == Kind::kJoin) return {};
   const auto bytes = static_cast<std::size_t>(checked.meta.bytes());
@@ -125,6 +136,7 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
   if (kind == Kind::kReceive && bytes > 0 && request.output == nullptr) {
     return wrong(request, "recv needs an output buffer");
   }
+  if (request.output != nullptr) FARANDOLE_RETURN_IF_ERROR(checkOutput(request, set, checked));
   const auto* in = static_cast<const std::byte*>(request.input);
   const auto* out = static_cast<const std::byte*>(request.output);
   if (in == nullptr || out == nullptr || in == out) return {};
@@ -169,9 +181,6 @@ Status checkRequest(Runtime& runtime, const farandole_request& given, Request& c
                                 std::to_string(kMaxDimensions) + " are possible)");
     }
     if (request.ndim > 0) checked.meta.shape.assign(request.shape, request.shape + request.ndim);
-    if (!checkedElements(checked.meta.shape, *dtype)) {
-      return wrong(request, "the shape has a negative dimension or is too large for 64 bits");
-    }
   }
   if (request.name != nullptr) {
     const std::size_t length = ::strnlen(request.name, kMaxNameBytes + 1);
@@ -182,8 +191,11 @@ Status checkRequest(Runtime& runtime, const farandole_request& given, Request& c
   }
   if (request.tag < 0) return wrong(request, "a tag must not be negative");
   FARANDOLE_RETURN_IF_ERROR(checkRoot(request, *set, checked.meta));
-  FARANDOLE_RETURN_IF_ERROR(checkReduction(request, checked.meta));
-  FARANDOLE_RETURN_IF_ERROR(checkSplits(request, *set, checked));
+  FARANDOLE_RETURN_IF_ERROR(readReduction(request, checked.meta));
+  if (auto found = objection(checked.meta, static_cast<int>(set->ranks.size()))) {
+    return wrong(request, std::move(*found));
+  }
+  FARANDOLE_RETURN_IF_ERROR(readSplits(request, *set, checked));
   FARANDOLE_RETURN_IF_ERROR(checkBuffers(request, *set, checked));
 
   checked.input = request.input;

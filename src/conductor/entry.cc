@@ -8,6 +8,7 @@ void Entry::renew() {
   request.meta.renew();
   request.input = nullptr;
   request.output = nullptr;
+  request.outputBytes = kNoLimit;
   request.splits.clear();
   request.tag = 0;
   request.group = 0;

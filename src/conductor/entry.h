@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,12 +28,17 @@ class CompletionQueue;
 using OutputAllocator =
     std::function<void*(std::size_t bytes, const std::vector<std::int64_t>& shape)>;
 
+// Of an output that the library or the caller's allocator provides.
+inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
 // A checked request: what api/ makes of a farandole_request.
 struct Request {
   std::string name;  // empty: named by call order
   Meta meta;         // root is a member index; for send and recv the peer (or kAnyRank)
   const void* input = nullptr;
   void* output = nullptr;
+  // The room there. Nothing behind it is written, whatever the other ranks say.
+  std::int64_t outputBytes = kNoLimit;
   std::vector<std::int64_t> splits;  // alltoall, scatter
   std::int32_t tag = 0;
   std::uint64_t group = 0;  // as the user named it

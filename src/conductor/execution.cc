@@ -9,8 +9,6 @@
 namespace farandole {
 namespace {
 
-std::int64_t rowsOf(const std::vector<std::int64_t>& shape) { return shape.empty() ? 1 : shape[0]; }
-
 // shape with its first dimension replaced; a scalar becomes a vector.
 std::vector<std::int64_t> withRows(std::vector<std::int64_t> shape, std::int64_t rows) {
   if (shape.empty()) return {rows};
@@ -47,7 +45,7 @@ std::vector<Execution::Stage> Execution::stagesOf(Kind kind) {
     case Kind::kReducescatter: return {&Execution::startReducescatter};
     case Kind::kReduce: return {&Execution::startReduce};
     case Kind::kGather: return {&Execution::exchangeRows, &Execution::startGather};
-    case Kind::kScatter: return {&Execution::broadcastSplits, &Execution::startScatter};
+    case Kind::kScatter: return {&Execution::exchangeRootsSplits, &Execution::startScatter};
     case Kind::kBarrier:
     case Kind::kJoin:
     case Kind::kSend:
@@ -59,7 +57,7 @@ std::vector<Execution::Stage> Execution::stagesOf(Kind kind) {
 Progress Execution::progress() {
   while (state_ == Progress::kPending) {
     if (operation_ == nullptr) {
-      state_ = Progress::kFailed;
+      state_ = tooSmall_ ? Progress::kDone : Progress::kFailed;
       break;
     }
     const Progress now = operation_->progress();
@@ -91,11 +89,6 @@ void Execution::finish() {
       std::memcpy(part.entry->outcome.data, request.input, part.entry->outcome.bytes);
     }
   }
-}
-
-OperationPtr Execution::fail(Status status) {
-  status_ = std::move(status);
-  return nullptr;
 }
 
 void* Execution::scratch(std::size_t bytes) {
@@ -177,7 +170,7 @@ OperationPtr Execution::startReduce() {
 OperationPtr Execution::startReducescatter() {
   const Part& part = parts_.front();
   auto rows = part.meta.splits;
-  if (rows.empty()) rows = evenSplits(rowsOf(part.meta.shape), communicator_.size());
+  if (rows.empty()) rows = evenSplits(part.meta.rows(), communicator_.size());
   std::vector<std::int64_t> counts;
   if (!rowsToCounts(rows, part.meta.rowElements(), counts)) return nullptr;
   const auto mine = rows[static_cast<std::size_t>(communicator_.rank())];
@@ -189,12 +182,41 @@ OperationPtr Execution::startReducescatter() {
 
 OperationPtr Execution::startBarrier() { return communicator_.barrier(); }
 
+std::int64_t Execution::room() const {
+  const EntryPtr& entry = parts_.front().entry;
+  return entry ? entry->request.outputBytes : kNoLimit;
+}
+
+OperationPtr Execution::exchange(const std::vector<std::int64_t>& counts) {
+  told_.assign(static_cast<std::size_t>(sum(counts)), 0);
+  return communicator_.allgather(mine_.data(), told_.data(), counts, DType::kInt64);
+}
+
+bool Execution::hasRoom(int member, std::int64_t elements) {
+  const std::int64_t needed =
+      elements * static_cast<std::int64_t>(sizeOf(parts_.front().meta.dtype));
+  const std::int64_t room = rooms_[static_cast<std::size_t>(member)];
+  if (needed > room) tooSmall_ = TooSmall{member, room, needed};
+  return needed <= room;
+}
+
 OperationPtr Execution::exchangeRows() {
   const Part& part = parts_.front();
-  mine_ = {part.entry ? rowsOf(part.entry->request.meta.shape) : 0};
-  sizes_.assign(static_cast<std::size_t>(communicator_.size()), 0);
-  const std::vector<std::int64_t> ones(sizes_.size(), 1);
-  return communicator_.allgather(mine_.data(), sizes_.data(), ones, DType::kInt64);
+  mine_ = {room(), part.entry ? part.entry->request.meta.rows() : 0};
+  return exchange(std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()), 2));
+}
+
+bool Execution::takeRows() {
+  sizes_.clear();
+  rooms_.clear();
+  for (std::size_t i = 0; i < told_.size(); i += 2) {
+    rooms_.push_back(told_[i]);
+    sizes_.push_back(told_[i + 1]);
+  }
+  // As much of the input is read.
+  if (sizes_[static_cast<std::size_t>(communicator_.rank())] == mine_[1]) return true;
+  status_ = Status::internal("the ranks' rows have been garbled");
+  return false;
 }
 
 bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
@@ -219,11 +241,13 @@ bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t
 OperationPtr Execution::startAllgather() {
   const Part& part = parts_.front();
   std::vector<std::int64_t> counts;
-  if (!rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
-  const std::int64_t rows = sum(sizes_);
+  if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
+  for (int i = 0; i < communicator_.size(); ++i) {
+    if (!hasRoom(i, sum(counts))) return nullptr;
+  }
   void* out = nullptr;
   if (part.entry) {
-    out = outputFor(part, withRows(part.meta.shape, rows));
+    out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
     part.entry->outcome.splits = sizes_;
   } else {
     out = scratch(static_cast<std::size_t>(sum(counts)) * sizeOf(part.meta.dtype));
@@ -236,7 +260,8 @@ OperationPtr Execution::startAllgather() {
 OperationPtr Execution::startGather() {
   const Part& part = parts_.front();
   std::vector<std::int64_t> counts;
-  if (!rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
+  if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
+  if (!hasRoom(part.meta.root, sum(counts))) return nullptr;
   void* out = nullptr;
   if (communicator_.rank() == part.meta.root) {
     out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
@@ -248,29 +273,38 @@ OperationPtr Execution::startGather() {
 }
 
 OperationPtr Execution::exchangeSplits() {
-  const Part& part = parts_.front();
+  const Request& request = parts_.front().entry->request;
   const auto members = static_cast<std::size_t>(communicator_.size());
-  mine_ = part.entry->request.splits;
-  if (mine_.empty())
-    mine_ = evenSplits(rowsOf(part.entry->request.meta.shape), communicator_.size());
-  sizes_.assign(members * members, 0);
-  const std::vector<std::int64_t> counts(members, communicator_.size());
-  return communicator_.allgather(mine_.data(), sizes_.data(), counts, DType::kInt64);
+  mine_ = request.splits;
+  if (mine_.empty()) mine_ = evenSplits(request.meta.rows(), communicator_.size());
+  mine_.insert(mine_.begin(), room());
+  return exchange(std::vector<std::int64_t>(members, communicator_.size() + 1));
 }
 
 OperationPtr Execution::startAlltoall() {
   const Part& part = parts_.front();
   const auto members = static_cast<std::size_t>(communicator_.size());
-  std::vector<std::int64_t> received(members);
-  for (std::size_t i = 0; i < members; ++i) {
-    received[i] = sizes_[i * members + static_cast<std::size_t>(communicator_.rank())];
+  const auto me = static_cast<std::size_t>(communicator_.rank());
+  const std::int64_t rowElements = part.meta.rowElements();
+  rooms_.clear();
+  for (std::size_t i = 0; i < members; ++i) rooms_.push_back(told_[i * (members + 1)]);
+  std::vector<std::int64_t> received;
+  std::vector<std::int64_t> receiveCounts;
+  std::vector<std::int64_t> rows(members);
+  std::vector<std::int64_t> counts;
+  for (std::size_t to = 0; to < members; ++to) {
+    for (std::size_t from = 0; from < members; ++from) {
+      rows[from] = told_[from * (members + 1) + 1 + to];
+    }
+    if (!rowsToCounts(rows, rowElements, counts)) return nullptr;
+    if (!hasRoom(static_cast<int>(to), sum(counts))) return nullptr;
+    if (to == me) {
+      received = rows;
+      receiveCounts = counts;
+    }
   }
   std::vector<std::int64_t> sendCounts;
-  std::vector<std::int64_t> receiveCounts;
-  if (!rowsToCounts(mine_, part.meta.rowElements(), sendCounts) ||
-      !rowsToCounts(received, part.meta.rowElements(), receiveCounts)) {
-    return nullptr;
-  }
+  if (!rowsToCounts({mine_.begin() + 1, mine_.end()}, rowElements, sendCounts)) return nullptr;
   void* out = outputFor(part, withRows(part.meta.shape, sum(received)));
   if (out == nullptr) return nullptr;
   part.entry->outcome.splits = std::move(received);
@@ -278,21 +312,34 @@ OperationPtr Execution::startAlltoall() {
                                 part.meta.dtype);
 }
 
-OperationPtr Execution::broadcastSplits() {
+OperationPtr Execution::exchangeRootsSplits() {
   const Part& part = parts_.front();
+  const auto root = static_cast<std::size_t>(part.meta.root);
+  mine_.clear();
   if (communicator_.rank() == part.meta.root) {
-    sizes_ = part.entry->request.splits;
-    if (sizes_.empty()) sizes_ = evenSplits(rowsOf(part.meta.shape), communicator_.size());
+    mine_ = part.entry->request.splits;
+    if (mine_.empty()) mine_ = evenSplits(part.meta.rows(), communicator_.size());
   }
-  sizes_.resize(static_cast<std::size_t>(communicator_.size()));
-  const Piece piece{sizes_.data(), sizes_.data(), communicator_.size()};
-  return communicator_.broadcast(std::span(&piece, 1), DType::kInt64, part.meta.root);
+  mine_.insert(mine_.begin(), room());
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(communicator_.size()), 1);
+  counts[root] += communicator_.size();
+  return exchange(counts);
 }
 
 OperationPtr Execution::startScatter() {
   const Part& part = parts_.front();
+  // The root's splits lie behind its room; the root itself reads its input by its own.
+  const auto splits = told_.begin() + part.meta.root + 1;
+  sizes_.assign(splits, splits + communicator_.size());
+  rooms_ = std::move(told_);
+  rooms_.erase(rooms_.begin() + part.meta.root + 1,
+               rooms_.begin() + part.meta.root + 1 + communicator_.size());
+  if (communicator_.rank() == part.meta.root) sizes_.assign(mine_.begin() + 1, mine_.end());
   std::vector<std::int64_t> counts;
   if (!rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
+  for (int i = 0; i < communicator_.size(); ++i) {
+    if (!hasRoom(i, counts[static_cast<std::size_t>(i)])) return nullptr;
+  }
   const auto mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
   void* out = outputFor(part, withRows(part.meta.shape, mine));
   if (out == nullptr) return nullptr;

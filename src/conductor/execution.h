@@ -1,12 +1,14 @@
 // Execution: one batch on its way through the engine.
 //
 // Gives every part of the batch its place in one engine operation, finds out sizes that differ
-// between ranks (a tiny exchange before the data), provides outputs, and brings neutral elements
-// for a rank that has joined. Owned and advanced by the driver.
+// between ranks (a tiny exchange before the data, which also tells everybody how much room there is
+// for the results), provides outputs, and brings neutral elements for a rank that has joined. Owned
+// and advanced by the driver.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -21,6 +23,13 @@ class Execution {
     Meta meta;       // the plan's; a scatter's shape is the root's
   };
 
+  // Somebody's output that the result does not fit into.
+  struct TooSmall {
+    int member = 0;
+    std::int64_t room = 0;  // bytes
+    std::int64_t needed = 0;
+  };
+
   // parts: one, or several fusible ones. joined: how many members bring neutral elements.
   Execution(Communicator& communicator, std::vector<Part> parts, int joined);
 
@@ -31,6 +40,9 @@ class Execution {
   Duration nap() const { return operation_ != nullptr ? operation_->nap() : Duration::zero(); }
   // Why it failed. Parts' outcomes (except status) are filled in when progress() is kDone.
   const Status& status() const { return status_; }
+  // Set on all members alike, when progress() is kDone: no data has moved, nothing has been
+  // written.
+  const std::optional<TooSmall>& tooSmall() const { return tooSmall_; }
   const std::vector<Part>& parts() const { return parts_; }
   std::int64_t bytes() const { return bytes_; }
 
@@ -43,12 +55,14 @@ class Execution {
   OperationPtr startReducescatter();
   OperationPtr startBarrier();
   // Operations whose sizes must be exchanged first.
+  // The exchange: mine_ of every member, which begins with the room for its output, into told_.
+  OperationPtr exchange(const std::vector<std::int64_t>& counts);
   OperationPtr exchangeRows();
   OperationPtr startAllgather();
   OperationPtr startGather();
   OperationPtr exchangeSplits();
   OperationPtr startAlltoall();
-  OperationPtr broadcastSplits();
+  OperationPtr exchangeRootsSplits();
   OperationPtr startScatter();
 
   static std::vector<Stage> stagesOf(Kind kind);
@@ -57,7 +71,11 @@ class Execution {
   // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
   void* outputFor(const Part& part, std::vector<std::int64_t> shape);
   void* scratch(std::size_t bytes);
-  OperationPtr fail(Status status);
+  std::int64_t room() const;
+  // The end of the exchange of rows: sizes_ and rooms_.
+  bool takeRows();
+  // Whether such a result fits into that member's output; all members answer alike.
+  bool hasRoom(int member, std::int64_t elements);
   // sizes_ as rows of each member → elements of each member; fails on a negative or absurd number.
   bool rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
                     std::vector<std::int64_t>& counts);
@@ -76,7 +94,10 @@ class Execution {
 
   std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
   std::vector<std::int64_t> mine_;   // what this rank tells in the exchange
-  std::vector<std::int64_t> sizes_;  // what everyone told
+  std::vector<std::int64_t> told_;   // what all members told, one after another
+  std::vector<std::int64_t> sizes_;  // of these, the rows
+  std::vector<std::int64_t> rooms_;  // and the rooms, by member
+  std::optional<TooSmall> tooSmall_;
 };
 
 // Rows of each of `members` parts when `rows` are split as evenly as possible, the first parts

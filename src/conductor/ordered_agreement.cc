@@ -24,7 +24,7 @@ Status orderedAgreement(std::uint64_t number, std::span<const OrderedRecord> par
   }
   std::vector<OrderedHead> decoded;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    auto head = decodeOrderedHead(parts[i].head);
+    auto head = decodeOrderedHead(parts[i].head, static_cast<int>(memberNames.size()));
     if (!head) {
       culprit = static_cast<int>(i);
       return Status::internal(memberNames[i] + " sent an ordered operation that makes no sense");

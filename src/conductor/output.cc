@@ -8,6 +8,10 @@ Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape
   std::size_t bytes = sizeOf(entry.request.meta.dtype);
   for (const auto dimension : shape) bytes *= static_cast<std::size_t>(dimension);
   void* memory = entry.request.output;
+  if (memory != nullptr && bytes > static_cast<std::size_t>(entry.request.outputBytes)) {
+    return Status::internal(std::to_string(bytes) + " bytes do not fit into the output of " +
+                            std::to_string(entry.request.outputBytes));
+  }
   if (memory == nullptr && entry.request.allocate) {
     memory = entry.request.allocate(bytes, shape);
     if (memory == nullptr && bytes > 0) {

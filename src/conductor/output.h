@@ -10,7 +10,9 @@
 
 namespace farandole {
 
-// Noted in the entry's outcome, with its size and shape.
+// Noted in the entry's outcome, with its size and shape. An error if the caller's memory is
+// smaller: the last guard, for what is the caller's mistake or another rank's has been refused
+// before.
 Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape);
 
 }  // namespace farandole

@@ -1,6 +1,7 @@
 #include "conductor/process_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "collective/shm/shm_communicator.h"
 
@@ -11,6 +12,10 @@ namespace {
 constexpr std::uint64_t kCallOrderNames = 1024;
 // One set must not keep the driver from the others.
 constexpr int kEntriesPerStep = 64;
+// Nor one member the sequencer from the others: more than a ring holds.
+constexpr int kSubmissionsPerStep = 4096;
+// Decisions for which the log has no room yet: then no more submissions are read.
+constexpr std::size_t kMostUnappended = 4096;
 
 std::uint64_t hashNames(const std::vector<const std::string*>& names) {
   std::uint64_t hash = 1469598103934665603u;  // FNV-1a
@@ -26,6 +31,13 @@ bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kRe
 // Whether the order of submissions tells it from others of its name.
 bool keepsOrder(const Request& request) { return request.ordered && request.group == 0; }
 
+// Whether a plan is of this request's operation. Shapes of a scatter are not compared between
+// ranks, but the root's is the one that counts.
+bool fits(const Meta& plan, const Meta& request, int me) {
+  const bool rootsShape = request.kind == Kind::kScatter && request.root == me;
+  return agree(plan, request) && (!rootsShape || plan.shape == request.shape);
+}
+
 bool mayBothBeInFlight(const Request& a, const Request& b) {
   return keepsOrder(a) && keepsOrder(b);
 }
@@ -38,6 +50,11 @@ ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   const std::lock_guard lock(mutex_);
   FARANDOLE_RETURN_IF_ERROR(over_);
+  if (inFlight_ + entries.size() > kMaxPlans) {
+    return Status::invalid("more than " + std::to_string(kMaxPlans) +
+                           " operations would be in flight in process set " +
+                           std::to_string(parts_.id) + ": wait for some of them first");
+  }
   // First everything that can be refused, then nothing that can.
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Request& request = entries[i]->request;
@@ -146,8 +163,7 @@ void ProcessSet::tellSequencer(const EntryPtr& entry) {
   known.repeated.reset();
   if (known.plan >= 0) {
     const Plan& plan = plans_[static_cast<std::size_t>(known.plan)];
-    const bool rootsShape = request.meta.kind == Kind::kScatter && request.meta.root == parts_.me;
-    if (agree(plan.meta, request.meta) && (!rootsShape || plan.meta.shape == request.meta.shape)) {
+    if (fits(plan.meta, request.meta, parts_.me)) {
       ++counters_.planHits;
       const PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
       known.repeated = id;
@@ -226,12 +242,17 @@ Duration ProcessSet::nap() const {
 bool ProcessSet::sequence(TimePoint now) {
   if (!parts_.sequencer) return false;
   bool moved = false;
-  for (int member = 0; member < size(); ++member) {
-    for (;;) {
+  for (int member = 0; member < size() && unappended_.size() < kMostUnappended; ++member) {
+    for (int i = 0; i < kSubmissionsPerStep; ++i) {
       const RingRead read = parts_.control->nextSubmission(member, buffer_);
       if (read == RingRead::kEmpty) break;
       moved = true;
-      auto submission = read == RingRead::kRecord ? decodeSubmission(buffer_) : std::nullopt;
+      if (read == RingRead::kTooMuch) {
+        corrupt(rankName(member) + " sends more submissions than it was allowed to");
+        return true;
+      }
+      auto submission =
+          read == RingRead::kRecord ? decodeSubmission(buffer_, size()) : std::nullopt;
       if (!submission) {
         corrupt("a submission of " + rankName(member) + " makes no sense");
         return true;
@@ -263,7 +284,11 @@ bool ProcessSet::readLog(TimePoint now) {
   const std::uint64_t before = parts_.control->position();
   const RingRead read = parts_.control->nextEntry(buffer_);
   if (read == RingRead::kEmpty) return false;
-  auto entry = read == RingRead::kRecord ? decodeLogEntry(buffer_) : std::nullopt;
+  if (read == RingRead::kTooMuch) {
+    corrupt(rankName(0) + " sends more of the log than it was allowed to");
+    return true;
+  }
+  auto entry = read == RingRead::kRecord ? decodeLogEntry(buffer_, size()) : std::nullopt;
   if (!entry) {
     corrupt("the log makes no sense");
     return true;
@@ -283,12 +308,11 @@ bool ProcessSet::readLog(TimePoint now) {
 
 void ProcessSet::handle(Define& entry) {
   const std::lock_guard lock(mutex_);
-  // A log entry is trusted no further than its numbers go.
-  if (entry.plan.index > (1u << 24)) return;
   if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
   Plan& plan = plans_[entry.plan.index];
   if (plan.known && plan.name != entry.name) {
-    if (const auto old = names_.find(plan.name); old != names_.end()) {
+    if (const auto old = names_.find(plan.name);
+        old != names_.end() && old->second.plan == entry.plan.index) {
       old->second.plan = -1;
       if (!old->second.inFlight) names_.erase(old);
     }
@@ -307,23 +331,29 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
   bool consistent = true;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& id : entry.plans) {
-      if (id.index >= plans_.size() || plans_[id.index].generation != id.generation) {
-        consistent = false;
-        break;
-      }
-      const Plan& plan = plans_[id.index];
+    consistent = !joinedHere || join_ != nullptr;
+    for (std::size_t i = 0; i < entry.plans.size() && consistent; ++i) {
+      const PlanId& id = entry.plans[i];
+      consistent = id.index < plans_.size() && plans_[id.index].generation == id.generation &&
+                   plans_[id.index].known;
+      if (!consistent) break;
+      Plan& plan = plans_[id.index];
       const auto found = names_.find(plan.name);
+      // Once in a batch, by its own plan: an entry ends once.
+      consistent = found != names_.end() && found->second.plan == id.index &&
+                   std::exchange(plan.lastBatch, batchesRead_ + 1) != batchesRead_ + 1 &&
+                   runsWithout(plan.meta, entry.joined) &&
+                   (parts.empty() || fusible(parts.front().meta, plan.meta));
+      if (!consistent) break;
       Execution::Part part{nullptr, plan.meta};
-      if (!joinedHere && found != names_.end()) part.entry = found->second.inFlight;
-      if (!joinedHere && (!part.entry || !agree(part.entry->request.meta, plan.meta))) {
-        consistent = false;
-        break;
-      }
+      if (!joinedHere) part.entry = found->second.inFlight;
+      consistent =
+          joinedHere || (part.entry && fits(plan.meta, part.entry->request.meta, parts_.me));
       parts.push_back(std::move(part));
     }
   }
   if (!consistent) return corrupt("the log names an operation that this rank has not submitted");
+  ++batchesRead_;
   runningSince_ = now;
   runningPosition_ = parts_.control->position();
   running_ = std::make_unique<Execution>(*parts_.communicator, std::move(parts),
@@ -351,8 +381,7 @@ void ProcessSet::handle(Joined& entry) {
     join_ = nullptr;
   }
   if (!join) return corrupt("the log says that everyone has joined, but this rank has not");
-  const bool known = entry.last >= 0 && entry.last < size();
-  join->outcome.lastJoined = known ? parts_.ranks[static_cast<std::size_t>(entry.last)] : -1;
+  join->outcome.lastJoined = parts_.ranks[static_cast<std::size_t>(entry.last)];
   complete(join, {});
 }
 
@@ -416,6 +445,9 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   // Parts of a failed operation may still be under way.
   if (progress == Progress::kFailed && parts_.endTraffic) parts_.endTraffic(status);
   const auto execution = std::move(running_);
+  if (const auto& refused = execution->tooSmall()) {
+    status = fault(Code::kMismatch, describe(*refused), refused->member);
+  }
   ++batchesFinished_;
   executed_ = runningPosition_;
   observer_.ran(*execution, runningSince_);
@@ -435,6 +467,12 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   // A failed engine stays failed, and the others wait for this rank in vain.
   if (progress == Progress::kFailed) observer_.broken(status);
   return true;
+}
+
+std::string ProcessSet::describe(const Execution::TooSmall& output) const {
+  return "the output of " + rankName(output.member) + " has room for " +
+         std::to_string(output.room) + " bytes, but " + std::to_string(output.needed) +
+         " are to be received there: nothing was written anywhere";
 }
 
 void ProcessSet::startPointToPoint(const EntryPtr& entry) {

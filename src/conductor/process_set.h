@@ -121,6 +121,7 @@ class ProcessSet {
     std::string name;
     Meta meta;
     bool known = false;
+    std::uint64_t lastBatch = 0;  // the number of the last batch that it was in, from 1
   };
   struct PointToPoint {
     EntryPtr entry;
@@ -172,6 +173,7 @@ class ProcessSet {
   void handle(Withdrawn& entry);
   void handle(Abort& entry);
   void complete(const EntryPtr& entry, Status status);
+  std::string describe(const Execution::TooSmall& output) const;
   void corrupt(std::string what);
   std::string rankName(int member) const;
   Status fault(Code code, std::string text, int member) const;
@@ -210,6 +212,7 @@ class ProcessSet {
   std::vector<LogEntry> decided_;
   std::vector<OrderedLane::Finished> ordered_;
   std::vector<std::byte> buffer_;
+  std::uint64_t batchesRead_ = 0;
   std::uint64_t batchesDecided_ = 0;
   std::uint64_t batchesFinished_ = 0;
   TimePoint lastStallCheck_;

@@ -36,7 +36,12 @@ class RingWriter {
   std::uint32_t epoch_ = 0;
 };
 
-enum class RingRead { kEmpty, kRecord, kCorrupt };
+enum class RingRead {
+  kEmpty,
+  kRecord,
+  kCorrupt,
+  kTooMuch,  // a channel's: more has come than its receiver had allowed
+};
 
 class RingReader {
  public:

@@ -22,7 +22,7 @@ class ControlChannel {
 
   // False: no room now; try again after the sequencer has read. Wakes the sequencer.
   virtual bool submit(std::span<const std::byte> record) = 0;
-  // The next log entry for this member.
+  // The next log entry for this member. kCorrupt and kTooMuch, here and below: nothing more comes.
   virtual RingRead nextEntry(std::vector<std::byte>& entry) = 0;
   // How much of the log this member has read.
   virtual std::uint64_t position() const = 0;

@@ -86,20 +86,23 @@ bool LinkControl::submit(std::span<const std::byte> record) {
 }
 
 RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
+  bool acknowledge = false;
   if (!somethingLogged_.load(std::memory_order_acquire)) return RingRead::kEmpty;
   {
     const std::lock_guard lock(mutex_);
     if (log_.empty()) {
-      somethingLogged_ = logCorrupt_;
-      return logCorrupt_ ? RingRead::kCorrupt : RingRead::kEmpty;
+      somethingLogged_ = logTrouble_ != RingRead::kEmpty;
+      return logTrouble_;
     }
     entry = std::move(log_.front());
     log_.pop_front();
     position_ += weight(entry);
     if (sequencing()) members_[0].logRead = position_;
+    acknowledge = !sequencing() && position_ - acknowledged_ >= kLogLump;
+    // Before it is told: more may come as soon as it is.
+    if (acknowledge) acknowledged_ = position_;
   }
-  if (!sequencing() && position_ - acknowledged_ >= kLogLump) {
-    acknowledged_ = position_;
+  if (acknowledge) {
     Writer message = begin(Type::kRead);
     message.number(position_);
     send(0, message.bytes());
@@ -114,13 +117,14 @@ RingRead LinkControl::nextSubmission(int index, std::vector<std::byte>& record) 
   {
     const std::lock_guard lock(mutex_);
     if (member.submissions.empty()) {
-      member.something = member.corrupt;
-      return member.corrupt ? RingRead::kCorrupt : RingRead::kEmpty;
+      member.something = member.trouble != RingRead::kEmpty;
+      return member.trouble;
     }
     record = std::move(member.submissions.front());
     member.submissions.pop_front();
     member.owed += weight(record);
     if (index != 0 && member.owed >= kSubmissionLump) taken = std::exchange(member.owed, 0);
+    member.untaken -= taken;
   }
   if (taken > 0) {
     Writer message = begin(Type::kTaken);
@@ -207,53 +211,58 @@ void LinkControl::receive(int from, std::span<const std::byte> message) {
   const int member = memberOf(from);
   // A rank that is no member has no say here.
   if (member < 0 || member == options_.me) return;
-  if (sequencing()) {
-    if (!receiveAsSequencer(member, message)) {
-      const std::lock_guard lock(mutex_);
-      members_[static_cast<std::size_t>(member)].corrupt = true;
-      members_[static_cast<std::size_t>(member)].something = true;
-    }
-  } else if (member != 0 || !receiveAsMember(message)) {
+  const RingRead read = sequencing()  ? receiveAsSequencer(member, message)
+                        : member == 0 ? receiveAsMember(message)
+                                      : RingRead::kCorrupt;
+  if (read != RingRead::kRecord) {
     const std::lock_guard lock(mutex_);
-    logCorrupt_ = true;
-    somethingLogged_ = true;
+    auto& trouble = sequencing() ? members_[static_cast<std::size_t>(member)].trouble : logTrouble_;
+    if (trouble == RingRead::kEmpty) trouble = read;
+    (sequencing() ? members_[static_cast<std::size_t>(member)].something : somethingLogged_) = true;
   }
   if (options_.wake) options_.wake();
 }
 
-bool LinkControl::receiveAsSequencer(int index, std::span<const std::byte> message) {
+RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> message) {
   Reader reader(message);
   const auto type = static_cast<Type>(reader.number<std::uint8_t>());
   Member& member = members_[static_cast<std::size_t>(index)];
   if (type == Type::kSubmit) {
     const bool waits = reader.number<std::uint8_t>() != 0;
-    if (!reader.ok()) return false;
+    if (!reader.ok()) return RingRead::kCorrupt;
     const auto record = message.subspan(2);
     const std::lock_guard lock(mutex_);
+    if (member.trouble != RingRead::kEmpty) return member.trouble;
+    // As in submit(): one that is larger than the window comes alone.
+    if (member.untaken > 0 && member.untaken + weight(record) > kSubmissionWindow) {
+      return RingRead::kTooMuch;
+    }
+    member.untaken += weight(record);
     member.waits = waits;
     member.submissions.emplace_back(record.begin(), record.end());
     member.something.store(true, std::memory_order_release);
-    return true;
+    return RingRead::kRecord;
   }
   if (type == Type::kWaiting) {
     const bool waits = reader.number<std::uint8_t>() != 0;
-    if (!reader.finished()) return false;
+    if (!reader.finished()) return RingRead::kCorrupt;
     const std::lock_guard lock(mutex_);
     member.waits = waits;
-    return true;
+    return RingRead::kRecord;
   }
   if (type == Type::kRead) {
     const auto position = reader.number<std::uint64_t>();
-    if (!reader.finished()) return false;
+    if (!reader.finished()) return RingRead::kCorrupt;
     const std::lock_guard lock(mutex_);
-    if (position < member.logRead || position > head_) return false;
+    if (position < member.logRead || position > head_) return RingRead::kCorrupt;
     member.logRead = position;
-    return true;
+    return RingRead::kRecord;
   }
-  if (type != Type::kLeave) return false;
+  if (type != Type::kLeave) return RingRead::kCorrupt;
   const auto executed = reader.number<std::uint64_t>();
   const auto mark = reader.number<std::uint32_t>();
-  if (!reader.finished() || executed == UINT64_MAX) return false;
+  // Each is told to everybody.
+  if (!reader.finished() || executed == UINT64_MAX || leftAt(index)) return RingRead::kCorrupt;
   noteLeft(index, executed, mark);
   Writer relayed = begin(Type::kMemberLeft);
   relayed.number(static_cast<std::uint32_t>(index));
@@ -262,35 +271,39 @@ bool LinkControl::receiveAsSequencer(int index, std::span<const std::byte> messa
   for (int i = 1; i < size(); ++i) {
     if (i != index && !leftAt(i)) send(i, relayed.bytes());
   }
-  return true;
+  return RingRead::kRecord;
 }
 
-bool LinkControl::receiveAsMember(std::span<const std::byte> message) {
+RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
   Reader reader(message);
   const auto type = static_cast<Type>(reader.number<std::uint8_t>());
   if (type == Type::kEntry) {
     const auto entry = message.subspan(1);
     const std::lock_guard lock(mutex_);
+    if (logTrouble_ != RingRead::kEmpty) return logTrouble_;
+    if (received_ + weight(entry) > acknowledged_ + kLogWindow) return RingRead::kTooMuch;
+    received_ += weight(entry);
     log_.emplace_back(entry.begin(), entry.end());
     somethingLogged_.store(true, std::memory_order_release);
-    return true;
+    return RingRead::kRecord;
   }
   if (type == Type::kTaken) {
     const auto bytes = reader.number<std::uint64_t>();
-    if (!reader.finished()) return false;
+    if (!reader.finished()) return RingRead::kCorrupt;
     const std::lock_guard lock(mutex_);
-    if (bytes > untaken_) return false;
+    if (bytes > untaken_) return RingRead::kCorrupt;
     untaken_ -= bytes;
-    return true;
+    return RingRead::kRecord;
   }
-  if (type != Type::kMemberLeft) return false;
+  if (type != Type::kMemberLeft) return RingRead::kCorrupt;
   const auto index = reader.number<std::uint32_t>();
   const auto executed = reader.number<std::uint64_t>();
   const auto mark = reader.number<std::uint32_t>();
-  if (!reader.finished() || executed == UINT64_MAX || index >= members_.size()) return false;
-  if (static_cast<int>(index) == options_.me) return false;
+  if (!reader.finished() || executed == UINT64_MAX || index >= members_.size())
+    return RingRead::kCorrupt;
+  if (static_cast<int>(index) == options_.me) return RingRead::kCorrupt;
   noteLeft(static_cast<int>(index), executed, mark);
-  return true;
+  return RingRead::kRecord;
 }
 
 }  // namespace farandole

@@ -2,10 +2,12 @@
 // of authenticated connections around the sequencer.
 //
 // Windows bound what may wait on the way: the log by the least acknowledged position of all
-// members, submissions by what the sequencer has taken. That somebody waits is told with the
-// submissions, and separately only when it is news, so that a program that waits for every
-// operation sends one message for each. A member that leaves tells the sequencer, which tells the
-// others; when the sequencer has left nothing can run any more, so nobody else needs to be heard.
+// members, submissions by what the sequencer has taken. Who sends keeps to them, and who receives
+// checks that: what comes beyond is RingRead::kTooMuch, and nothing behind it is kept. That
+// somebody waits is told with the submissions, and separately only when it is news, so that a
+// program that waits for every operation sends one message for each. A member that leaves tells the
+// sequencer, which tells the others; when the sequencer has left nothing can run any more, so
+// nobody else needs to be heard.
 #pragma once
 
 #include <atomic>
@@ -52,11 +54,12 @@ class LinkControl final : public ControlChannel {
   struct Member {
     std::deque<std::vector<std::byte>> submissions;  // not read by the sequencer
     std::uint64_t owed = 0;                          // of what was read, not acknowledged
+    std::uint64_t untaken = 0;                       // of what came, not acknowledged
     std::uint64_t logRead = 0;
     bool waits = false;
-    bool corrupt = false;
-    std::atomic<bool> something{false};  // submissions or corrupt; a look without the lock
-    std::atomic<std::uint64_t> left{0};  // 0, or its last position + 1
+    RingRead trouble = RingRead::kEmpty;  // kCorrupt or kTooMuch, behind the submissions
+    std::atomic<bool> something{false};   // submissions or trouble; a look without the lock
+    std::atomic<std::uint64_t> left{0};   // 0, or its last position + 1
   };
 
   int size() const { return static_cast<int>(options_.ranks.size()); }
@@ -65,8 +68,9 @@ class LinkControl final : public ControlChannel {
   void send(int member, std::span<const std::byte> message);
   // On the mesh's thread.
   void receive(int from, std::span<const std::byte> message);
-  bool receiveAsSequencer(int member, std::span<const std::byte> message);
-  bool receiveAsMember(std::span<const std::byte> message);
+  // kRecord: it was in order.
+  RingRead receiveAsSequencer(int member, std::span<const std::byte> message);
+  RingRead receiveAsMember(std::span<const std::byte> message);
   void noteLeft(int member, std::uint64_t executed, std::uint32_t mark);
 
   Switchboard& switchboard_;
@@ -76,7 +80,9 @@ class LinkControl final : public ControlChannel {
   // Guarded by mutex_ (left apart).
   std::vector<Member> members_;
   std::deque<std::vector<std::byte>> log_;  // not read by this member
-  bool logCorrupt_ = false;
+  RingRead logTrouble_ = RingRead::kEmpty;  // behind the log, as a member's
+  std::uint64_t received_ = 0;              // of the log
+  std::uint64_t acknowledged_ = 0;          // of the log, to the sequencer
   std::atomic<bool> somethingLogged_{false};
   std::uint64_t untaken_ = 0;  // bytes of this member's submissions that the sequencer has not read
   bool toldWaiting_ = false;
@@ -84,7 +90,6 @@ class LinkControl final : public ControlChannel {
 
   // The driver's.
   std::uint64_t position_ = 0;
-  std::uint64_t acknowledged_ = 0;
   std::uint64_t head_ = 0;  // of the log; the sequencer's
 
   std::atomic<int> waiting_{0};

@@ -1,5 +1,8 @@
 #include "control/messages.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "control/codec.h"
 
 namespace farandole {
@@ -9,13 +12,6 @@ void put(Writer& writer, const PlanId& plan) {
   writer.number(plan.index);
   writer.number(plan.generation);
 }
-PlanId getPlan(Reader& reader) {
-  PlanId plan;
-  plan.index = reader.number<std::uint32_t>();
-  plan.generation = reader.number<std::uint32_t>();
-  return plan;
-}
-
 void put(Writer& writer, const Announce& m) {
   writer.text(m.name);
   m.meta.encode(writer);
@@ -62,76 +58,81 @@ void put(Writer& writer, const Abort& m) {
   writer.number(m.culprit);
 }
 
-// Nothing but 0 and 1: a message has one form only.
-bool getFlag(Reader& reader, bool& flag) {
-  const auto value = reader.number<std::uint8_t>();
-  flag = value == 1;
-  return value <= 1;
-}
+// What was received, by a member of a set of that size.
+struct Source {
+  Reader reader;
+  int members = 0;
 
-bool get(Reader& reader, Announce& m) {
-  m.name = reader.text(kMaxNameBytes);
-  auto meta = Meta::decode(reader);
-  if (!meta) return false;
-  m.meta = std::move(*meta);
-  return getFlag(reader, m.shared);
-}
-bool get(Reader& reader, Repeat& m) {
-  m.plan = getPlan(reader);
-  return getFlag(reader, m.shared);
-}
-bool get(Reader&, Join&) { return true; }
-bool get(Reader& reader, Withdraw& m) {
-  m.name = reader.text(kMaxNameBytes);
-  return true;
-}
-bool get(Reader& reader, Retract& m) {
-  m.name = reader.text(kMaxNameBytes);
-  return getFlag(reader, m.shared);
-}
+  // As the checks of what is read: false is a message that nobody sends.
+  bool plan(PlanId& plan) {
+    plan.index = reader.number<std::uint32_t>();
+    plan.generation = reader.number<std::uint32_t>();
+    return plan.index < kMaxPlans;
+  }
+  // Nothing but 0 and 1: a message has one form only.
+  bool flag(bool& flag) {
+    const auto value = reader.number<std::uint8_t>();
+    flag = value == 1;
+    return value <= 1;
+  }
+  bool name(std::string& name) {
+    name = reader.text(kMaxNameBytes);
+    return !name.empty();
+  }
+  bool text(std::string& text) {
+    text = reader.text(kMaxTextBytes);
+    return true;
+  }
+  bool meta(Meta& meta) {
+    auto decoded = Meta::decode(reader, members);
+    if (decoded) meta = std::move(*decoded);
+    return decoded.has_value();
+  }
+  bool member(std::int32_t& member) {
+    member = reader.number<std::int32_t>();
+    return member >= 0 && member < members;
+  }
+  bool culprit(std::int32_t& culprit) {
+    culprit = reader.number<std::int32_t>();
+    return culprit >= -1 && culprit < members;
+  }
+  bool someMembers(std::vector<std::int64_t>& some) {
+    some = reader.numbers(kMaxSplits);
+    const bool ascend =
+        std::adjacent_find(some.begin(), some.end(), std::greater_equal<>()) == some.end();
+    return ascend && (some.empty() || (some.front() >= 0 && some.back() < members));
+  }
+};
 
-bool get(Reader& reader, Define& m) {
-  m.plan = getPlan(reader);
-  m.name = reader.text(kMaxNameBytes);
-  auto meta = Meta::decode(reader);
-  if (!meta) return false;
-  m.meta = std::move(*meta);
-  return true;
+bool get(Source& from, Announce& m) {
+  return from.name(m.name) && from.meta(m.meta) && from.flag(m.shared);
 }
-bool get(Reader& reader, Batch& m) {
-  const auto count = reader.number<std::uint32_t>();
+bool get(Source& from, Repeat& m) { return from.plan(m.plan) && from.flag(m.shared); }
+bool get(Source&, Join&) { return true; }
+bool get(Source& from, Withdraw& m) { return from.name(m.name); }
+bool get(Source& from, Retract& m) { return from.name(m.name) && from.flag(m.shared); }
+
+bool get(Source& from, Define& m) {
+  return from.plan(m.plan) && from.name(m.name) && from.meta(m.meta);
+}
+bool get(Source& from, Batch& m) {
+  const auto count = from.reader.number<std::uint32_t>();
   if (count == 0 || count > kMaxBatchPlans) return false;
   m.plans.resize(count);
-  for (auto& plan : m.plans) plan = getPlan(reader);
-  m.joined = reader.numbers(kMaxSplits);
-  return true;
+  for (auto& plan : m.plans) {
+    if (!from.plan(plan)) return false;
+  }
+  // Somebody has submitted it.
+  return from.someMembers(m.joined) && m.joined.size() < static_cast<std::size_t>(from.members);
 }
-bool get(Reader& reader, Refuse& m) {
-  m.name = reader.text(kMaxNameBytes);
-  m.text = reader.text(kMaxTextBytes);
-  m.culprit = reader.number<std::int32_t>();
-  m.spared = reader.numbers(kMaxSplits);
-  return true;
+bool get(Source& from, Refuse& m) {
+  return from.name(m.name) && from.text(m.text) && from.culprit(m.culprit) &&
+         from.someMembers(m.spared);
 }
-bool get(Reader& reader, Joined& m) {
-  m.last = reader.number<std::int32_t>();
-  return true;
-}
-bool get(Reader& reader, Resend& m) {
-  m.member = reader.number<std::int32_t>();
-  m.plan = getPlan(reader);
-  return true;
-}
-bool get(Reader& reader, Withdrawn& m) {
-  m.member = reader.number<std::int32_t>();
-  m.name = reader.text(kMaxNameBytes);
-  return true;
-}
-bool get(Reader& reader, Abort& m) {
-  m.text = reader.text(kMaxTextBytes);
-  m.culprit = reader.number<std::int32_t>();
-  return true;
-}
+bool get(Source& from, Joined& m) { return from.member(m.last); }
+bool get(Source& from, Resend& m) { return from.member(m.member) && from.plan(m.plan); }
+bool get(Source& from, Withdrawn& m) { return from.member(m.member) && from.name(m.name); }
+bool get(Source& from, Abort& m) { return from.text(m.text) && from.culprit(m.culprit); }
 
 // A message is its index in the variant, then its fields.
 template <typename Variant>
@@ -143,34 +144,34 @@ std::vector<std::byte> encodeVariant(const Variant& message) {
 }
 
 template <typename Variant, std::size_t I = 0>
-std::optional<Variant> decodeAlternative(std::size_t index, Reader& reader) {
+std::optional<Variant> decodeAlternative(std::size_t index, Source& from) {
   if constexpr (I == std::variant_size_v<Variant>) {
     return std::nullopt;
   } else {
-    if (index != I) return decodeAlternative<Variant, I + 1>(index, reader);
+    if (index != I) return decodeAlternative<Variant, I + 1>(index, from);
     std::variant_alternative_t<I, Variant> message;
-    if (!get(reader, message) || !reader.finished()) return std::nullopt;
+    if (!get(from, message) || !from.reader.finished()) return std::nullopt;
     return Variant(std::move(message));
   }
 }
 
 template <typename Variant>
-std::optional<Variant> decodeVariant(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
-  const std::size_t index = reader.number<std::uint8_t>();
-  if (!reader.ok()) return std::nullopt;
-  return decodeAlternative<Variant>(index, reader);
+std::optional<Variant> decodeVariant(std::span<const std::byte> bytes, int members) {
+  Source from{Reader(bytes), members};
+  const std::size_t index = from.reader.number<std::uint8_t>();
+  if (!from.reader.ok()) return std::nullopt;
+  return decodeAlternative<Variant>(index, from);
 }
 
 }  // namespace
 
 std::vector<std::byte> encode(const Submission& submission) { return encodeVariant(submission); }
 std::vector<std::byte> encode(const LogEntry& entry) { return encodeVariant(entry); }
-std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes) {
-  return decodeVariant<Submission>(bytes);
+std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes, int members) {
+  return decodeVariant<Submission>(bytes, members);
 }
-std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes) {
-  return decodeVariant<LogEntry>(bytes);
+std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes, int members) {
+  return decodeVariant<LogEntry>(bytes, members);
 }
 
 }  // namespace farandole

@@ -86,12 +86,17 @@ struct Abort {
 using LogEntry = std::variant<Define, Batch, Refuse, Joined, Resend, Withdrawn, Abort>;
 
 inline constexpr std::size_t kMaxBatchPlans = 1024;
+// Of a process set, so that an index costs nobody more memory than this many plans take. So many
+// operations can be in flight in it.
+inline constexpr std::uint32_t kMaxPlans = 1 << 16;
 inline constexpr std::size_t kMaxTextBytes = 16384;
 
 std::vector<std::byte> encode(const Submission& submission);
 std::vector<std::byte> encode(const LogEntry& entry);
-// nullopt for anything that is not exactly one well-formed message.
-std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes);
-std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes);
+// nullopt for anything that is not exactly one message that a member of a set of that size could
+// have sent: names are those that a caller may give, metas pass objection(), indices are of plans
+// and members that can be, lists of members ascend.
+std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes, int members);
+std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes, int members);
 
 }  // namespace farandole

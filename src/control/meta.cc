@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
+
+#include "collective/communicator.h"
 
 namespace farandole {
 namespace {
@@ -10,14 +13,6 @@ namespace {
 constexpr std::array<std::string_view, kKindCount> kKindNames = {
     "allreduce", "allgather", "broadcast", "alltoall", "reducescatter", "reduce",
     "gather",    "scatter",   "barrier",   "join",     "send",          "recv"};
-
-bool reduces(Kind kind) {
-  return kind == Kind::kAllreduce || kind == Kind::kReducescatter || kind == Kind::kReduce;
-}
-bool rooted(Kind kind) {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
-         kind == Kind::kScatter;
-}
 
 std::string show(const std::vector<std::int64_t>& values) {
   std::string text = "[";
@@ -39,6 +34,15 @@ bool shapesAgree(const Meta& a, const Meta& b) {
 }
 
 }  // namespace
+
+bool isReduction(Kind kind) {
+  return kind == Kind::kAllreduce || kind == Kind::kReducescatter || kind == Kind::kReduce;
+}
+
+bool hasRoot(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter;
+}
 
 std::string_view name(Kind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
@@ -97,7 +101,7 @@ void Meta::encode(Writer& writer) const {
   writer.numbers(splits);
 }
 
-std::optional<Meta> Meta::decode(Reader& reader) {
+std::optional<Meta> Meta::decode(Reader& reader, int members) {
   Meta meta;
   const auto kind = reader.number<std::int32_t>();
   const auto dtype = dtypeFromInt(reader.number<std::int32_t>());
@@ -109,14 +113,84 @@ std::optional<Meta> Meta::decode(Reader& reader) {
   meta.groupSize = reader.number<std::int32_t>();
   meta.shape = reader.numbers(kMaxDimensions);
   meta.splits = reader.numbers(kMaxSplits);
-  if (!reader.ok() || kind < 0 || kind >= kKindCount || !dtype || !op || meta.root < 0 ||
-      meta.groupSize < 0 || !checkedElements(meta.shape, *dtype)) {
-    return std::nullopt;
-  }
+  const bool named = kind >= 0 && kind <= static_cast<std::int32_t>(Kind::kBarrier);
+  if (!reader.ok() || !named || !dtype || !op) return std::nullopt;
   meta.kind = static_cast<Kind>(kind);
   meta.dtype = *dtype;
   meta.op = *op;
+  if (objection(meta, members)) return std::nullopt;
   return meta;
+}
+
+std::optional<std::string> splitsObjection(std::span<const std::int64_t> splits, std::int64_t rows,
+                                           int members) {
+  if (splits.size() != static_cast<std::size_t>(members)) {
+    return std::to_string(splits.size()) + " splits for " + std::to_string(members) + " ranks";
+  }
+  std::int64_t total = 0;
+  for (const auto split : splits) {
+    if (split < 0 || split > rows - total) {
+      return "splits must be non-negative and add up to the first dimension, " +
+             std::to_string(rows);
+    }
+    total += split;
+  }
+  if (total == rows) return std::nullopt;
+  return "splits add up to " + std::to_string(total) + ", the first dimension is " +
+         std::to_string(rows);
+}
+
+namespace {
+
+std::optional<std::string> reductionObjection(const Meta& meta) {
+  if (!supports(meta.op, meta.dtype)) {
+    return std::string(name(meta.op)) + " is not defined for " + std::string(name(meta.dtype));
+  }
+  if (meta.op == ReduceOp::kAdasum && meta.kind != Kind::kAllreduce) {
+    return "adasum is possible with allreduce only";
+  }
+  if (!std::isfinite(meta.prescale) || !std::isfinite(meta.postscale)) {
+    return "prescale and postscale must be finite numbers";
+  }
+  if (meta.dtype == DType::kBool && (meta.prescale != 1 || meta.postscale != 1)) {
+    return "bool cannot be scaled";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> objection(const Meta& meta, int members) {
+  if (meta.shape.size() > kMaxDimensions || !checkedElements(meta.shape, meta.dtype)) {
+    return "the shape has a negative dimension or is too large for 64 bits";
+  }
+  // In range even where there is none.
+  const bool anyone = meta.kind == Kind::kReceive && meta.root == kAnyRank;
+  if (!anyone && (meta.root < 0 || meta.root >= members)) {
+    return "there is no member " + std::to_string(meta.root) + " among " + std::to_string(members);
+  }
+  if (isReduction(meta.kind)) {
+    if (auto found = reductionObjection(meta)) return found;
+  }
+  if (!meta.splits.empty()) {
+    if (meta.kind != Kind::kReducescatter) return "splits that are not part of the agreement";
+    if (auto found = splitsObjection(meta.splits, meta.rows(), members)) return found;
+  }
+  if (meta.groupSize < 0 || (meta.group == 0) != (meta.groupSize == 0)) {
+    return "a group of " + std::to_string(meta.groupSize) + " operations";
+  }
+  return std::nullopt;
+}
+
+bool runsWithout(const Meta& meta, std::span<const std::int64_t> joined) {
+  switch (meta.kind) {
+    case Kind::kAllreduce:
+    case Kind::kAllgather:
+    case Kind::kBarrier: return true;
+    case Kind::kBroadcast:
+      return std::find(joined.begin(), joined.end(), meta.root) == joined.end();
+    default: return joined.empty();
+  }
 }
 
 std::size_t firstAgreedDimension(Kind kind) {
@@ -127,8 +201,9 @@ bool agree(const Meta& a, const Meta& b) {
   if (a.kind != b.kind || a.group != b.group || a.groupSize != b.groupSize) return false;
   if (a.kind == Kind::kBarrier) return true;
   if (a.dtype != b.dtype || !shapesAgree(a, b)) return false;
-  if (rooted(a.kind) && a.root != b.root) return false;
-  if (reduces(a.kind) && (a.op != b.op || a.prescale != b.prescale || a.postscale != b.postscale)) {
+  if (hasRoot(a.kind) && a.root != b.root) return false;
+  if (isReduction(a.kind) &&
+      (a.op != b.op || a.prescale != b.prescale || a.postscale != b.postscale)) {
     return false;
   }
   return a.kind != Kind::kReducescatter || a.splits == b.splits;
@@ -149,10 +224,10 @@ std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
   if (a.kind == Kind::kBarrier) return {};
   if (a.dtype != b.dtype) return both("dtype", name(a.dtype), name(b.dtype));
   if (!shapesAgree(a, b)) return both("shape", show(a.shape), show(b.shape));
-  if (rooted(a.kind) && a.root != b.root) {
+  if (hasRoot(a.kind) && a.root != b.root) {
     return both("root", "member " + std::to_string(a.root), "member " + std::to_string(b.root));
   }
-  if (reduces(a.kind)) {
+  if (isReduction(a.kind)) {
     if (a.op != b.op) return both("op", name(a.op), name(b.op));
     if (a.prescale != b.prescale) return both("prescale", number(a.prescale), number(b.prescale));
     if (a.postscale != b.postscale)

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@
 
 namespace farandole {
 
-// Numeric values equal farandole_operation; the last three never reach the sequencer as metas.
+// Numeric values equal farandole_operation; the last three never reach the sequencer as metas, and
+// are not decoded.
 enum class Kind : std::int32_t {
   kAllreduce = 0,
   kAllgather = 1,
@@ -53,13 +55,29 @@ struct Meta {
 
   std::int64_t elements() const;
   std::int64_t bytes() const { return elements() * static_cast<std::int64_t>(sizeOf(dtype)); }
+  // The first dimension; a scalar is one row.
+  std::int64_t rows() const { return shape.empty() ? 1 : shape[0]; }
   // Elements of one row: the product of all dimensions but the first.
   std::int64_t rowElements() const;
 
   void encode(Writer& writer) const;
-  // nullopt unless every field is in range and the shape's size fits 63 bits in bytes.
-  static std::optional<Meta> decode(Reader& reader);
+  // nullopt unless a member of a set of that size could have submitted it by name (objection()).
+  static std::optional<Meta> decode(Reader& reader, int members);
 };
+
+// Why there can be no such operation in a set of that many members; nullopt: there can. What a
+// caller passes and what another rank sends is held to this alike, so that nothing runs that could
+// not have been submitted here. The kind, dtype and op are of their enums.
+std::optional<std::string> objection(const Meta& meta, int members);
+// The same of rows of the first dimension for each member.
+std::optional<std::string> splitsObjection(std::span<const std::int64_t> splits, std::int64_t rows,
+                                           int members);
+// Whether it can run while those members bring no data because they have joined.
+bool runsWithout(const Meta& meta, std::span<const std::int64_t> joined);
+
+bool isReduction(Kind kind);
+// Whether one member is its root.
+bool hasRoot(Kind kind);
 
 // The dimension from which shapes must agree: 1 where first dimensions may differ between ranks.
 std::size_t firstAgreedDimension(Kind kind);

@@ -22,11 +22,11 @@ std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta
   return writer.take();
 }
 
-std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes) {
+std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes, int members) {
   Reader reader(bytes);
   OrderedHead head;
   head.name = reader.text(kMaxNameBytes);
-  auto meta = Meta::decode(reader);
+  auto meta = Meta::decode(reader, members);
   if (!meta || !reader.finished()) return std::nullopt;
   head.meta = std::move(*meta);
   return head;

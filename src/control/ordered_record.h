@@ -32,7 +32,8 @@ struct OrderedHead {
   std::string name;
   Meta meta;
 };
-std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes);
+// nullopt unless a member of a set of that size could have sent it (Meta::decode).
+std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes, int members);
 
 // Behind `room` bytes that are the caller's.
 std::string encodeOrdered(const OrderedRecord& record, std::size_t room, std::string memory = {});

@@ -1,13 +1,26 @@
 #include "control/sequencer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "control/agreement.h"
 
 namespace farandole {
+namespace {
+
+// Of one member's announcements that wait for other members: more than kMaxPlans of the usual size.
+constexpr std::size_t kMostAnnouncedBytes = std::size_t{64} << 20;
+
+std::size_t bytesOf(const std::string& name, const Meta& meta) {
+  return name.size() + (meta.shape.size() + meta.splits.size()) * sizeof(std::int64_t);
+}
+
+}  // namespace
 
 Sequencer::Sequencer(Options options)
-    : options_(std::move(options)), joined_(options_.memberNames.size(), false) {}
+    : options_(std::move(options)),
+      announcedBytes_(options_.memberNames.size(), 0),
+      joined_(options_.memberNames.size(), false) {}
 
 Status Sequencer::submit(int member, Submission submission, TimePoint now) {
   now_ = now;
@@ -17,12 +30,18 @@ Status Sequencer::submit(int member, Submission submission, TimePoint now) {
     TimePoint now;
 
     Status operator()(Announce& m) {
-      Plan& plan = self.planFor(m.name);
-      if (plan.arrivals[static_cast<std::size_t>(member)] == Arrival::kAbsent ||
-          plan.arrivals[static_cast<std::size_t>(member)] == Arrival::kWithdrawn) {
-        plan.announced.insert_or_assign(member, std::move(m.meta));
+      Plan* plan = self.planFor(m.name);
+      if (plan == nullptr) {
+        return Status::internal("more than " + std::to_string(kMaxPlans) +
+                                " operations wait for other ranks: '" + m.name + "' of " +
+                                self.options_.memberNames[static_cast<std::size_t>(member)] +
+                                " is one too many");
       }
-      return self.arrive(plan, member, Arrival::kAnnounced, m.shared, now);
+      const Arrival before = plan->arrivals[static_cast<std::size_t>(member)];
+      if (before == Arrival::kAbsent || before == Arrival::kWithdrawn) {
+        FARANDOLE_RETURN_IF_ERROR(self.keepAnnouncement(*plan, member, std::move(m.meta)));
+      }
+      return self.arrive(*plan, member, Arrival::kAnnounced, m.shared, now);
     }
     Status operator()(Repeat& m) {
       if (m.plan.index >= self.plans_.size()) {
@@ -63,7 +82,7 @@ Status Sequencer::submit(int member, Submission submission, TimePoint now) {
       // instead.
       if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
       arrival = Arrival::kWithdrawn;
-      plan.announced.erase(member);
+      self.dropAnnouncement(plan, member);
       self.out_.emplace_back(Withdrawn{member, m.name});
       return {};
     }
@@ -75,14 +94,34 @@ Status Sequencer::submit(int member, Submission submission, TimePoint now) {
       // Too late, as above.
       if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
       arrival = Arrival::kAbsent;
-      plan.announced.erase(member);
-      --plan.present;
+      self.dropAnnouncement(plan, member);
+      if (--plan.present == 0) self.noneIdle_ = false;
       if (m.shared && plan.shared > 0) --plan.shared;
       self.out_.emplace_back(Withdrawn{member, m.name});
       return {};
     }
   };
   return std::visit(Visitor{*this, member, now}, submission);
+}
+
+Status Sequencer::keepAnnouncement(Plan& plan, int member, Meta meta) {
+  auto& held = announcedBytes_[static_cast<std::size_t>(member)];
+  const std::size_t bytes = bytesOf(plan.name, meta);
+  if (held + bytes > kMostAnnouncedBytes) {
+    return Status::internal(
+        options_.memberNames[static_cast<std::size_t>(member)] + " has announced more than " +
+        std::to_string(kMostAnnouncedBytes >> 20) + " MiB of operations that wait for other ranks");
+  }
+  held += bytes;
+  plan.announced.emplace(member, std::move(meta));
+  return {};
+}
+
+void Sequencer::dropAnnouncement(Plan& plan, int member) {
+  const auto found = plan.announced.find(member);
+  if (found == plan.announced.end()) return;
+  announcedBytes_[static_cast<std::size_t>(member)] -= bytesOf(plan.name, found->second);
+  plan.announced.erase(found);
 }
 
 Status Sequencer::arrive(Plan& plan, int member, Arrival arrival, bool shared, TimePoint now) {
@@ -146,7 +185,10 @@ void Sequencer::makeReady(Plan& plan) {
   if (ready_.empty()) readySince_ = now_;
   plan.ready = true;
   ready_.push_back(plan.id.index);
-  readyBytes_ += plan.meta.bytes();
+  // Whoever is alone with members that have joined may announce any size.
+  if (__builtin_add_overflow(readyBytes_, plan.meta.bytes(), &readyBytes_)) {
+    readyBytes_ = std::numeric_limits<std::int64_t>::max();
+  }
 }
 
 std::optional<Refuse> Sequencer::disagreement(const Plan& plan) const {
@@ -175,16 +217,8 @@ std::optional<Refuse> Sequencer::objectionToJoined(const Plan& plan) const {
   if (joinedCount_ == 0) return std::nullopt;
   const auto absent = membersWhere(plan, false);
   if (absent.empty()) return std::nullopt;
-  switch (plan.meta.kind) {
-    case Kind::kAllreduce:
-    case Kind::kAllgather:
-    case Kind::kBarrier: return std::nullopt;
-    case Kind::kBroadcast:
-      if (std::find(absent.begin(), absent.end(), plan.meta.root) == absent.end())
-        return std::nullopt;
-      break;
-    default: break;
-  }
+  const std::vector<std::int64_t> joined(absent.begin(), absent.end());
+  if (runsWithout(plan.meta, joined)) return std::nullopt;
   return Refuse{plan.name,
                 "'" + plan.name + "' (" + std::string(name(plan.meta.kind)) + ") needs " +
                     listMembers(absent, options_.memberNames) +
@@ -223,7 +257,7 @@ void Sequencer::refuse(Plan& plan, Refuse refusal) {
 
 void Sequencer::resetArrivals(Plan& plan) {
   plan.arrivals.assign(static_cast<std::size_t>(members()), Arrival::kAbsent);
-  plan.announced.clear();
+  while (!plan.announced.empty()) dropAnnouncement(plan, plan.announced.begin()->first);
   plan.present = 0;
   plan.shared = 0;
   plan.ready = false;
@@ -238,12 +272,14 @@ void Sequencer::erase(Plan& plan) {
   freeSlots_.push_back(plan.id.index);
 }
 
-Sequencer::Plan& Sequencer::planFor(const std::string& name) {
-  if (const auto found = byName_.find(name); found != byName_.end()) return plans_[found->second];
-  if (freeSlots_.empty() && plans_.size() >= options_.planCapacity) {
+Sequencer::Plan* Sequencer::planFor(const std::string& name) {
+  if (const auto found = byName_.find(name); found != byName_.end()) return &plans_[found->second];
+  if (freeSlots_.empty() &&
+      plans_.size() >= std::min<std::size_t>(options_.planCapacity, kMaxPlans)) {
     if (Plan* old = leastRecentlyUsed()) erase(*old);
   }
   if (freeSlots_.empty()) {
+    if (plans_.size() >= kMaxPlans) return nullptr;
     Plan plan;
     plan.id.index = static_cast<std::uint32_t>(plans_.size());
     plan.id.generation = 1;
@@ -256,15 +292,18 @@ Sequencer::Plan& Sequencer::planFor(const std::string& name) {
   plan.meta = Meta();
   resetArrivals(plan);
   byName_.emplace(name, plan.id.index);
-  return plan;
+  return &plan;
 }
 
 Sequencer::Plan* Sequencer::leastRecentlyUsed() {
+  // Looking through all of them once per name would take the longer the more are in flight.
+  if (noneIdle_) return nullptr;
   Plan* oldest = nullptr;
   for (auto& plan : plans_) {
     if (plan.present > 0 || plan.ready || plan.name.empty()) continue;
     if (oldest == nullptr || plan.lastUse < oldest->lastUse) oldest = &plan;
   }
+  noneIdle_ = oldest == nullptr;
   return oldest;
 }
 
@@ -309,7 +348,7 @@ void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
     for (const int member : membersWhere(plan, false)) joined.push_back(member);
     const auto fits = std::find_if(open.begin(), open.end(), [&](const Open& other) {
       return fusible(*other.meta, plan.meta) && other.shared == shared &&
-             other.batch.joined == joined && other.bytes + bytes <= options_.fusionBytes &&
+             other.batch.joined == joined && bytes <= options_.fusionBytes - other.bytes &&
              other.batch.plans.size() < kMaxBatchPlans;
     });
     if (fits != open.end()) {
@@ -320,6 +359,7 @@ void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
     }
     resetArrivals(plan);
   }
+  noneIdle_ = false;
   ready_.clear();
   readyBytes_ = 0;
   for (auto& each : open) entries.emplace_back(std::move(each.batch));

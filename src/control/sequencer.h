@@ -40,8 +40,8 @@ class Sequencer {
   };
   explicit Sequencer(Options options);
 
-  // A submission that breaks the protocol (never a user's mistake) is an error; the set is then
-  // unusable.
+  // A submission that breaks the protocol (never a user's mistake), or for which there is no room
+  // because too much is in flight, is an error; the set is then unusable.
   Status submit(int member, Submission submission, TimePoint now);
 
   struct Situation {
@@ -74,7 +74,7 @@ class Sequencer {
     bool defined = false;  // the log has told everyone
     bool ready = false;    // complete, not yet in a batch
     std::vector<Arrival> arrivals;
-    std::map<int, Meta> announced;
+    std::map<int, Meta> announced;  // by member; counted in announcedBytes_
     int present = 0;
     int shared = 0;
     TimePoint first;
@@ -97,7 +97,11 @@ class Sequencer {
   void refuse(Plan& plan, Refuse refusal);
   void resetArrivals(Plan& plan);
   void erase(Plan& plan);
-  Plan& planFor(const std::string& name);
+  // Null: as many as there can be are in use.
+  Plan* planFor(const std::string& name);
+  // What a member has announced and what waits for other members; an error: it is too much.
+  Status keepAnnouncement(Plan& plan, int member, Meta meta);
+  void dropAnnouncement(Plan& plan, int member);
   Plan* leastRecentlyUsed();
   std::vector<int> membersWhere(const Plan& plan, bool present) const;
   void batchReadyPlans(std::vector<LogEntry>& entries);
@@ -107,6 +111,8 @@ class Sequencer {
   std::vector<std::uint32_t> freeSlots_;
   std::unordered_map<std::string, std::uint32_t> byName_;
   std::uint64_t uses_ = 0;
+  bool noneIdle_ = false;  // leastRecentlyUsed() found none, and none has become idle since
+  std::vector<std::size_t> announcedBytes_;  // by member: names and metas
 
   std::deque<std::uint32_t> ready_;
   std::int64_t readyBytes_ = 0;

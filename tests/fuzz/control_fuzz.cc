@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kRing = 256;
 constexpr std::uint32_t kEpoch = 1;
+constexpr int kMembers = 6;
 
 std::span<const std::byte> asBytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -26,10 +27,39 @@ std::string asText(std::span<const std::byte> bytes) {
 
 bool checkMeta(const Meta& meta) {
   require(meta.elements() >= 0 && meta.bytes() >= 0 && !name(meta.kind).empty());
-  const std::string text = difference(meta, "a", meta, "b");
-  // Equal to itself, unless a scale is not a number.
-  require(meta.prescale != meta.prescale || meta.postscale != meta.postscale || text.empty());
-  require(text.empty() || !agree(meta, meta));
+  require(meta.kind <= Kind::kBarrier);
+  require(!isReduction(meta.kind) || supports(meta.op, meta.dtype));
+  require(meta.root >= 0 && meta.root < kMembers);
+  require(!objection(meta, kMembers));
+  require(agree(meta, meta) && difference(meta, "a", meta, "b").empty());
+  return true;
+}
+
+bool isMember(std::int64_t member) { return member >= 0 && member < kMembers; }
+
+void checkMembers(const std::vector<std::int64_t>& members) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    require(isMember(members[i]) && (i == 0 || members[i - 1] < members[i]));
+  }
+}
+
+// What decodes can be acted upon: whoever does it checks no more than whether it fits what it
+// knows.
+template <typename Message>
+bool checkMessage(const Message& m) {
+  if constexpr (requires { m.meta; }) checkMeta(m.meta);
+  if constexpr (requires { m.name; }) require(!m.name.empty() && m.name.size() <= kMaxNameBytes);
+  if constexpr (requires { m.plan; }) require(m.plan.index < kMaxPlans);
+  if constexpr (requires { m.culprit; }) require(m.culprit == -1 || isMember(m.culprit));
+  if constexpr (requires { m.member; }) require(isMember(m.member));
+  if constexpr (requires { m.last; }) require(isMember(m.last));
+  if constexpr (requires { m.spared; }) checkMembers(m.spared);
+  if constexpr (std::is_same_v<Message, Batch>) {
+    require(!m.plans.empty() && m.plans.size() <= kMaxBatchPlans);
+    for (const auto& plan : m.plans) require(plan.index < kMaxPlans);
+    checkMembers(m.joined);
+    require(m.joined.size() < kMembers);
+  }
   return true;
 }
 
@@ -37,16 +67,11 @@ template <typename Message>
 bool runMessage(std::string_view input, const std::optional<Message>& message) {
   if (!message) return false;
   require(asText(encode(*message)) == input);
-  return std::visit(
-      [](const auto& m) {
-        if constexpr (requires { m.meta; }) return checkMeta(m.meta);
-        return true;
-      },
-      *message);
+  return std::visit([](const auto& m) { return checkMessage(m); }, *message);
 }
 
 bool runHead(std::span<const std::byte> bytes) {
-  const auto head = decodeOrderedHead(bytes);
+  const auto head = decodeOrderedHead(bytes, kMembers);
   if (!head) return false;
   require(head->name.size() <= kMaxNameBytes);
   require(asText(encodeOrderedHead(head->name, head->meta)) == asText(bytes));
@@ -98,7 +123,7 @@ std::vector<std::string> seeds() {
   Meta meta;
   meta.kind = Kind::kReducescatter;
   meta.shape = {4, 3};
-  meta.splits = {1, 3};
+  meta.splits = {1, 0, 2, 0, 0, 1};
   const std::vector<Submission> submissions = {Announce{"tensor", meta, true},
                                                Repeat{{1, 2}, false}, Join{}, Withdraw{"tensor"},
                                                Retract{"tensor", true}};
@@ -124,8 +149,8 @@ bool run(std::string_view input) {
   if (input.empty()) return false;
   const char reader = input.front();
   input.remove_prefix(1);
-  if (reader == 0) return runMessage(input, decodeSubmission(asBytes(input)));
-  if (reader == 1) return runMessage(input, decodeLogEntry(asBytes(input)));
+  if (reader == 0) return runMessage(input, decodeSubmission(asBytes(input), kMembers));
+  if (reader == 1) return runMessage(input, decodeLogEntry(asBytes(input), kMembers));
   if (reader == 3) return runOrdered(input);
   if (reader == 4) return runHead(asBytes(input));
   return runRing(input);

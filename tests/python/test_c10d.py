@@ -25,8 +25,8 @@ if int(torch.__version__.split(".")[0]) >= 2:
 
 
 def test_errors_leave_the_job_going(launch):
-    done = launch(2, "c10d_faults.py", "mismatch", "refused", "wrong_calls", "timeout")
-    assert done.expect_success().output.count("fine") == 8
+    done = launch(2, "c10d_faults.py", "mismatch", "lie", "refused", "wrong_calls", "timeout")
+    assert done.expect_success().output.count("fine") == 10
 
 
 def test_a_killed_rank_is_named(launch):

@@ -56,6 +56,7 @@ void broadcastParameters(const std::vector<at::Tensor>& tensors, int root, const
     request.name = names[i].c_str();
     request.input = dense[i].data_ptr();
     request.output = dense[i].data_ptr();
+    request.output_bytes = static_cast<std::int64_t>(dense[i].nbytes());
     request.shape = dense[i].sizes().data();
     request.ndim = static_cast<std::int32_t>(dense[i].dim());
   }

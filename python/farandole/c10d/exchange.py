@@ -167,6 +167,7 @@ class Exchange:
             used.data_ptr(),
             root=peer,
             p2p=tag,
+            room=memory.size_of(used),
         )
         work._start(ctypes.byref(request), 1)
         home.started_one()

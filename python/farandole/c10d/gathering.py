@@ -40,6 +40,7 @@ class Gathering:
                 opts,
                 lambda _: memory.unpack(together, outputs),
                 (used, together),
+                room=memory.size_of(together),
             )
 
         def finish(result: Any) -> None:
@@ -75,6 +76,7 @@ class Gathering:
             opts,
             finish,
             (used, target),
+            room=memory.size_of(target),
         )
 
     _allgather_base = all_gather_single
@@ -93,8 +95,16 @@ class Gathering:
     def _gather_request(self, tag: int, used: torch.Tensor, target: torch.Tensor) -> Any:
         """One of several gathers that make a work together."""
         dtype, count = movable(used)
-        addresses = used.data_ptr(), target.data_ptr()
-        return self._request(self._home.queue, tag, _abi.ALLGATHER, dtype, (1, count), *addresses)
+        return self._request(
+            self._home.queue,
+            tag,
+            _abi.ALLGATHER,
+            dtype,
+            (1, count),
+            used.data_ptr(),
+            target.data_ptr(),
+            room=memory.size_of(target),
+        )
 
     def all_gather_single_coalesced(
         self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None

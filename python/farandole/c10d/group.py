@@ -134,7 +134,9 @@ class Group(_c10d.ProcessGroup):
         p2p: int = 0,
         splits: Optional[Sequence[int]] = None,
         group: int = 0,
+        room: int = _abi.BYTES_UNKNOWN,
     ) -> Any:
+        """room: bytes at output; unknown is right where input and output are the same."""
         parts = None if splits is None else _shape_array(tuple(splits))
         return _abi.Request(
             _REQUEST_BYTES,
@@ -162,6 +164,7 @@ class Group(_c10d.ProcessGroup):
             None,
             queue,
             tag,
+            room,
         )
 
     def _start(
@@ -181,18 +184,19 @@ class Group(_c10d.ProcessGroup):
         p2p: int = 0,
         splits: Optional[Sequence[int]] = None,
         flags: int = 0,
+        room: int = _abi.BYTES_UNKNOWN,
     ) -> Work:
         self._check_usable(name)
         home = self._home
         what = (operation, dtype, shape, input, output, reduce, root)
         if opts is not None and not getattr(opts, "asyncOp", True):
             # The caller waits at once: nothing has to be kept for anybody else.
-            request = self._request(None, 0, *what, _abi.FLAG_WILL_WAIT, p2p, splits)
+            request = self._request(None, 0, *what, _abi.FLAG_WILL_WAIT, p2p, splits, 0, room)
             run(home, name, request, self._limit_of(opts), finish, (result, keep))
             return self._done
         work = Work(home, name, result, self._limit_of(opts), finish, keep)
         work._tag = tag = next(home.tags)
-        request = self._request(home.queue, tag, *what, flags, p2p, splits)
+        request = self._request(home.queue, tag, *what, flags, p2p, splits, 0, room)
         work._start(ctypes.byref(request), 1)
         home.started_one()
         return work

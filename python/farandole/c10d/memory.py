@@ -86,6 +86,11 @@ def usable(tensor: torch.Tensor) -> bool:
     return tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.is_contiguous()
 
 
+def size_of(tensor: torch.Tensor) -> int:
+    """In bytes."""
+    return tensor.numel() * tensor.element_size()
+
+
 def take(what: str, data: torch.Tensor, output: torch.Tensor) -> None:
     """Copies the library's bytes into a tensor of exactly that size."""
     expected = output.numel() * output.element_size()

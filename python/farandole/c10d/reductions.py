@@ -188,6 +188,7 @@ class Reductions:
             (packed, target),
             reduce_op(opts),
             splits=counts,
+            room=memory.size_of(target),
         )
 
     def reduce_scatter_single_coalesced(
@@ -215,6 +216,7 @@ class Reductions:
                     target.data_ptr(),
                     number,
                     splits=[output.numel()] * self._members,
+                    room=memory.size_of(target),
                 )
             )
 

@@ -103,6 +103,7 @@ class Rooted:
             lambda _: memory.unpack(together, outputs),
             (used, together),
             root=root,
+            room=memory.size_of(together),
         )
 
     def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Work:

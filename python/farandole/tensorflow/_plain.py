@@ -67,6 +67,7 @@ def _do(
                 operation,
                 input=source.ctypes.data,
                 output=0 if output is None else output.ctypes.data,
+                output_bytes=_abi.BYTES_UNKNOWN if output is None else output.nbytes,
                 shape=shape,
                 dtype=dtype,
                 name=own,

@@ -132,6 +132,7 @@ def _reduce_request(
         _abi.ALLREDUCE,
         input=source.data_ptr(),
         output=place.data_ptr(),
+        output_bytes=place.numel() * place.element_size(),
         shape=tuple(source.shape),
         dtype=dtype,
         op=int(op),

@@ -155,6 +155,7 @@ class DoctorRank {
     request.name = name;
     request.input = mine.data();
     request.output = all.data();
+    request.output_bytes = static_cast<std::int64_t>(all.size() * sizeof all[0]);
     request.shape = &count;
     request.ndim = 1;
     FARANDOLE_RETURN_IF_ERROR(call(request, "allgather"));

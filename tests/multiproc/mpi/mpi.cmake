@@ -37,6 +37,8 @@ function(farandole_mpi_tests abi run include library)
   # Under our own launcher, which has the starter bring MPI; without shared memory, so that MPI carries everything.
   farandole_mpi_test(${abi} launched $<TARGET_FILE:farandole_command> run -np 3 --engine mpi --mpi ${abi}
     --no-hierarchy $<TARGET_FILE:conformance_rank> bits)
+  farandole_mpi_test(${abi} launched.outputs $<TARGET_FILE:farandole_command> run -np 3 --engine mpi --mpi ${abi}
+    --no-hierarchy $<TARGET_FILE:core_rank> outputs 200 7)
   farandole_mpi_test(${abi} launched.lost ${mpi_dir}/launched_lost.sh $<TARGET_FILE:farandole_command> ${abi}
     $<TARGET_FILE:core_rank>)
   farandole_mpi_test(${abi} numbers.np4 ${run} -n 4 $<TARGET_FILE:mpi_rank> numbers)

@@ -61,6 +61,35 @@ def mismatch():
     assert tensor.tolist() == [2.0, 2.0]
 
 
+def lie():
+    """A rank that sends more than all others expect does not write into their memory."""
+    from farandole import _abi
+    from farandole.c10d.group import Group
+
+    honest = Group._request
+    much = torch.ones(1000)
+
+    def request(self, queue, tag, operation, dtype, shape, input, output, *rest, **more):
+        if operation in (_abi.ALLGATHER, _abi.GATHER):
+            shape, input, output = (100, *shape[1:]), much.data_ptr(), 0
+        return honest(self, queue, tag, operation, dtype, shape, input, output, *rest, **more)
+
+    if RANK == 1:
+        Group._request = request
+    here = torch.zeros(2)
+    parts = [torch.zeros(2), torch.zeros(2)]
+    whole = torch.zeros(4)
+    for call in (
+        lambda: dist.all_gather(parts, here),
+        lambda: dist.all_gather_into_tensor(whole, here),
+        lambda: dist.gather(here, parts if RANK == 0 else None, 0),
+    ):
+        raises(RuntimeError, "the output of rank 0 on", call)
+    assert not any(each.any() for each in (*parts, whole))
+    Group._request = honest
+    dist.all_reduce(here)
+
+
 def refused():
     """What docs/torch-distributed.md lists as not possible is called by its name."""
     raises(

@@ -184,6 +184,28 @@ def case_mismatch():
     farandole.barrier()  # the job goes on
 
 
+def case_outputs_that_are_too_small():
+    if SIZE == 1:
+        return
+    data, place = floats(*range(8 * SIZE))
+    out, to = floats(*[-1] * 8)
+    # All but one have one row, and room for as many as there are ranks.
+    rows = 8 if RANK == SIZE - 1 else 1
+    told = {"output_bytes": 32} if RANK else {}
+    for start, more in (
+        (core.allgather, {}),
+        (core.gather, {"root": 0}),
+        (core.alltoall, {"splits": [rows] + [0] * (SIZE - 1)}),
+        (core.scatter, {"root": SIZE - 1, "splits": [8] + [0] * (SIZE - 1)}),
+    ):
+        with raises(errors.Mismatch, "the output of rank 0", "has room for"):
+            start(place, rows, DType.FLOAT32, output=to, keep=(data, out), **told, **more).wait()
+        assert list(out) == [-1] * 8
+    with raises(ValueError, "room for 7 bytes, but 8 are needed"):
+        core.allreduce(place, to, 2, DType.FLOAT32, output_bytes=7)
+    farandole.barrier()  # the job goes on
+
+
 def case_bad_arguments():
     data, place = floats(1)
     with raises(ValueError, "process set 99"):

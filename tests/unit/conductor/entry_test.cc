@@ -15,6 +15,7 @@ TEST(Entry, RenewedIsAsIfNew) {
   int memory = 0;
   request.input = &memory;
   request.output = &memory;
+  request.outputBytes = 4;
   request.splits = {1, 2};
   request.tag = 3;
   request.group = 4;
@@ -55,6 +56,7 @@ TEST(Entry, RenewedIsAsIfNew) {
   EXPECT_EQ(request.meta.groupSize, fresh.groupSize);
   EXPECT_TRUE(request.meta.shape.empty() && request.meta.splits.empty());
   EXPECT_TRUE(request.input == nullptr && request.output == nullptr);
+  EXPECT_EQ(request.outputBytes, kNoLimit);
   EXPECT_TRUE(request.splits.empty());
   EXPECT_EQ(request.tag, 0);
   EXPECT_EQ(request.group, 0U);

@@ -226,6 +226,38 @@ TEST_F(LinkControlTest, NonsenseIsCorrupt) {
   EXPECT_TRUE(soon([&] { return control(1).nextEntry(record) == RingRead::kCorrupt; }));
 }
 
+// What a member and the sequencer say when they do not keep to the windows.
+TEST_F(LinkControlTest, MoreThanTheWindowIsTooMuchAndIsNotKept) {
+  start(2);
+  makeControls();
+  const std::string kilobyte(1000, 'x');
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(at(1).board->send(0, 7, bytesOf(std::string("\x01\x00", 2) + kilobyte)).ok());
+    ASSERT_TRUE(at(0).board->send(1, 7, bytesOf("\x05" + kilobyte)).ok());
+  }
+  std::vector<std::byte> record;
+  // Nothing is read before all has come: nothing has been acknowledged.
+  ASSERT_TRUE(soon([&] { return at(0).wakes >= 2000 && at(1).wakes >= 2000; }));
+  int submissions = 0;
+  while (control(0).nextSubmission(1, record) == RingRead::kRecord) ++submissions;
+  EXPECT_EQ(control(0).nextSubmission(1, record), RingRead::kTooMuch);
+  EXPECT_EQ(submissions, (256 << 10) / 1008);
+  int entries = 0;
+  while (control(1).nextEntry(record) == RingRead::kRecord) ++entries;
+  EXPECT_EQ(control(1).nextEntry(record), RingRead::kTooMuch);
+  EXPECT_EQ(entries, (1 << 20) / 1008);
+}
+
+TEST_F(LinkControlTest, NobodyLeavesTwice) {
+  start(2);
+  makeControls();
+  control(1).leave(3);
+  ASSERT_TRUE(soon([&] { return control(0).leftAt(1).has_value(); }));
+  ASSERT_TRUE(at(1).board->send(0, 7, bytesOf("\x04" + std::string(12, '\0'))).ok());
+  std::vector<std::byte> record;
+  EXPECT_TRUE(soon([&] { return control(0).nextSubmission(1, record) == RingRead::kCorrupt; }));
+}
+
 TEST_F(LinkControlTest, MessagesForASetThatIsGoneAreDropped) {
   start(2);
   makeControls();

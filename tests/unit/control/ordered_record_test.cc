@@ -84,7 +84,7 @@ TEST(OrderedRecord, IsRefusedWhereItsHeadIsNotWhole) {
 TEST(OrderedHead, SurvivesItsByteFormAndIsRefusedIfItIsNotWhole) {
   for (const std::string name : {"", "loss", "grad/ü"}) {
     const auto bytes = encodeOrderedHead(name, someMeta());
-    const auto head = decodeOrderedHead(bytes);
+    const auto head = decodeOrderedHead(bytes, 4);
     ASSERT_TRUE(head);
     EXPECT_EQ(head->name, name);
     EXPECT_TRUE(agree(head->meta, someMeta()));
@@ -92,15 +92,15 @@ TEST(OrderedHead, SurvivesItsByteFormAndIsRefusedIfItIsNotWhole) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       const std::vector<std::byte> cut(bytes.begin(),
                                        bytes.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_FALSE(decodeOrderedHead(cut)) << size << " bytes";
+      EXPECT_FALSE(decodeOrderedHead(cut, 4)) << size << " bytes";
     }
     auto longer = bytes;
     longer.push_back(std::byte{0});
-    EXPECT_FALSE(decodeOrderedHead(longer));
+    EXPECT_FALSE(decodeOrderedHead(longer, 4));
   }
-  EXPECT_TRUE(decodeOrderedHead(encodeOrderedHead(std::string(kMaxNameBytes, 'n'), someMeta())));
+  EXPECT_TRUE(decodeOrderedHead(encodeOrderedHead(std::string(kMaxNameBytes, 'n'), someMeta()), 4));
   EXPECT_FALSE(
-      decodeOrderedHead(encodeOrderedHead(std::string(kMaxNameBytes + 1, 'n'), someMeta())));
+      decodeOrderedHead(encodeOrderedHead(std::string(kMaxNameBytes + 1, 'n'), someMeta()), 4));
 }
 
 class Agreement : public ::testing::Test {

@@ -1,5 +1,6 @@
 #include "control/sequencer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace farandole {
@@ -7,6 +8,7 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 class SequencerTest : public ::testing::Test {
  protected:
@@ -235,6 +237,49 @@ TEST_F(SequencerTest, TellsWhoIsMissing) {
   EXPECT_EQ(stalls[0].present, std::vector<int>{1});
   EXPECT_EQ(stalls[0].missing, (std::vector<int>{0, 2}));
   EXPECT_TRUE(s.stalls(TimePoint(seconds(30)), seconds(60)).empty());
+}
+
+TEST_F(SequencerTest, AMemberThatFloodsIsNamed) {
+  Sequencer s(options(2));
+  std::uint32_t most = 0;
+  Status status;
+  for (; most <= kMaxPlans && status.ok(); ++most) {
+    const Announce announce{"t" + std::to_string(most), meta(), false};
+    status = s.submit(1, announce, TimePoint(seconds(1)));
+  }
+  EXPECT_EQ(most, kMaxPlans + 1);
+  EXPECT_THAT(status.message(), HasSubstr("65536 operations wait for other ranks"));
+  EXPECT_THAT(status.message(), HasSubstr("'t65536' of rank 1"));
+}
+
+TEST_F(SequencerTest, AMemberThatFloodsWithLongNamesIsNamed) {
+  Sequencer s(options(2));
+  Status status;
+  int count = 0;
+  for (; count < 20000 && status.ok(); ++count) {
+    std::string name = std::to_string(count);
+    name.resize(kMaxNameBytes, 'x');
+    status = s.submit(1, Announce{std::move(name), meta(), false}, TimePoint(seconds(1)));
+  }
+  EXPECT_EQ(count, (64 << 20) / (static_cast<int>(kMaxNameBytes) + 8) + 1);
+  EXPECT_THAT(status.message(), HasSubstr("rank 1 has announced more than 64 MiB"));
+}
+
+TEST_F(SequencerTest, WhatIsDoneOrTakenBackIsNoFlood) {
+  auto roomy = options(2);
+  roomy.planCapacity = 1 << 30;
+  Sequencer s(roomy);
+  const std::string tail(kMaxNameBytes - 8, 'x');
+  for (std::uint32_t i = 0; i < kMaxPlans + 1000; ++i) {
+    const std::string name = std::to_string(i) + (i < 20000 ? tail : "");
+    announce(s, 1, name);
+    if (i % 3 == 0) {
+      ASSERT_TRUE(s.submit(1, Retract{name, false}, TimePoint(seconds(1))).ok());
+    } else {
+      announce(s, 0, name);
+    }
+    decide(s);
+  }
 }
 
 }  // namespace

@@ -152,6 +152,7 @@ class Allreduce : public Reduction {
     for (int i = 0; i < count; ++i) {
       fillReduction(context, *step, i, count, FARANDOLE_ALLREDUCE);
       step->requests[i].output = dataOf(*outputs[i]);
+      step->requests[i].output_bytes = static_cast<int64_t>(outputs[i]->tensor_data().size());
     }
     step->submit();
   }
@@ -243,6 +244,7 @@ class Broadcast : public Collective {
     fill(context, *step, 0, 1, FARANDOLE_BROADCAST);
     step->requests[0].root = root_;
     step->requests[0].output = dataOf(*output);
+    step->requests[0].output_bytes = static_cast<int64_t>(output->tensor_data().size());
     step->submit();
   }
 

@@ -1,0 +1,219 @@
+// A member against a log that no honest sequencer writes: it says so, and touches nothing.
+#include "conductor/process_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "unit/conductor/fake_engine.h"
+
+namespace farandole::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What the test puts into the log is read; submissions go nowhere.
+class FakeControl final : public ControlChannel {
+ public:
+  std::deque<std::vector<std::byte>> log;
+
+  bool submit(std::span<const std::byte>) override { return true; }
+  RingRead nextEntry(std::vector<std::byte>& entry) override {
+    if (log.empty()) return RingRead::kEmpty;
+    entry = std::move(log.front());
+    log.pop_front();
+    return RingRead::kRecord;
+  }
+  std::uint64_t position() const override { return 0; }
+  RingRead nextSubmission(int, std::vector<std::byte>&) override { return RingRead::kEmpty; }
+  bool append(std::span<const std::byte>) override { return true; }
+  void setWaiting(int) override {}
+  bool anyoneWaits() const override { return false; }
+  void leave(std::uint64_t) override {}
+  std::optional<std::uint64_t> leftAt(int) const override { return std::nullopt; }
+};
+
+class ProcessSetTest : public ::testing::Test, public SetObserver {
+ protected:
+  // Member 1 of 2.
+  ProcessSetTest() {
+    ProcessSet::Parts parts;
+    parts.ranks = {0, 1};
+    parts.me = 1;
+    parts.hosts = {"here", "here"};
+    parts.control = std::make_unique<FakeControl>();
+    parts.communicator = std::make_unique<FakeEngine>(1, 2);
+    parts.isShared = [](const void*, std::size_t) { return false; };
+    set_ = std::make_unique<ProcessSet>(std::move(parts), *this);
+  }
+
+  void completed(const EntryPtr& entry) override { completed_.push_back(entry->request.name); }
+  void ran(const Execution&, TimePoint) override {}
+  void broken(Status status) override {
+    if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
+  }
+
+  static Meta meta(Kind kind, std::vector<std::int64_t> shape = {4}) {
+    Meta meta;
+    meta.kind = kind;
+    meta.shape = std::move(shape);
+    return meta;
+  }
+  void submit(const std::string& name, const Meta& meta) {
+    auto entry = std::make_shared<Entry>();
+    entry->request.name = name;
+    entry->request.meta = meta;
+    entry->request.input = entry->request.output = memory_.data();
+    const EntryPtr one = entry;
+    ASSERT_TRUE(set_->submit(std::span(&one, 1)).ok());
+  }
+  void join() { submit("", meta(Kind::kJoin, {})); }
+  void log(const LogEntry& entry) { control().log.push_back(encode(entry)); }
+  void define(std::uint32_t index, const std::string& name, const Meta& meta) {
+    log(LogEntry(Define{{index, 1}, name, meta}));
+  }
+  void batch(std::vector<std::uint32_t> indices, std::vector<std::int64_t> joined = {}) {
+    Batch batch{{}, std::move(joined)};
+    for (const auto index : indices) batch.plans.push_back({index, 1});
+    log(LogEntry(batch));
+  }
+  void step() {
+    for (int i = 0; i < 8 && broken_.ok(); ++i) set_->step(TimePoint(std::chrono::seconds(1)));
+  }
+  void expectBroken(const char* why = "has not submitted") {
+    step();
+    EXPECT_THAT(broken_.message(), HasSubstr(why));
+    EXPECT_THAT(engine().started, IsEmpty());
+    EXPECT_THAT(completed_, IsEmpty());
+  }
+
+  FakeControl& control() { return static_cast<FakeControl&>(set_->control()); }
+  FakeEngine& engine() { return static_cast<FakeEngine&>(set_->communicator()); }
+
+  std::vector<float> memory_ = std::vector<float>(64);
+  std::vector<std::string> completed_;
+  Status broken_;
+  std::unique_ptr<ProcessSet> set_;
+};
+
+TEST_F(ProcessSetTest, RunsWhatAllHaveSubmitted) {
+  submit("a", meta(Kind::kAllreduce));
+  submit("b", meta(Kind::kAllreduce));
+  define(0, "a", meta(Kind::kAllreduce));
+  define(1, "b", meta(Kind::kAllreduce));
+  batch({0, 1});
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started, ElementsAre("allreduce"));
+  EXPECT_THAT(completed_, ElementsAre("a", "b"));
+}
+
+TEST_F(ProcessSetTest, ANameThatHasMovedToAnotherPlanRuns) {
+  define(0, "a", meta(Kind::kAllreduce));
+  define(1, "a", meta(Kind::kAllreduce));
+  define(0, "b", meta(Kind::kAllreduce));
+  submit("a", meta(Kind::kAllreduce));
+  submit("b", meta(Kind::kAllreduce));
+  batch({1, 0});
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(completed_, ElementsAre("a", "b"));
+}
+
+TEST_F(ProcessSetTest, AnEntryEndsOnce) {
+  submit("a", meta(Kind::kAllreduce));
+  define(0, "a", meta(Kind::kAllreduce));
+  batch({0, 0});
+  expectBroken();
+}
+TEST_F(ProcessSetTest, AnEntryEndsOnceWhateverItsPlansAre) {
+  submit("a", meta(Kind::kAllreduce));
+  define(0, "a", meta(Kind::kAllreduce));
+  define(1, "a", meta(Kind::kAllreduce));
+  batch({0, 1});
+  expectBroken();
+}
+TEST_F(ProcessSetTest, WhatCannotBeFusedIsNot) {
+  submit("a", meta(Kind::kAllreduce));
+  submit("b", meta(Kind::kAllgather));
+  define(0, "a", meta(Kind::kAllreduce));
+  define(1, "b", meta(Kind::kAllgather));
+  batch({0, 1});
+  expectBroken();
+}
+TEST_F(ProcessSetTest, APlanOfAnotherShapeIsNotRun) {
+  submit("a", meta(Kind::kAllreduce));
+  define(0, "a", meta(Kind::kAllreduce, {5000}));
+  batch({0});
+  expectBroken();
+}
+TEST_F(ProcessSetTest, TheRootOfAScatterSendsNoMoreThanItHas) {
+  Meta mine = meta(Kind::kScatter);
+  mine.root = 1;
+  submit("a", mine);
+  mine.shape = {5000};
+  define(0, "a", mine);
+  batch({0});
+  expectBroken();
+}
+TEST_F(ProcessSetTest, OneThatHasNotJoinedIsNotSaidToHave) {
+  define(0, "a", meta(Kind::kAllreduce));
+  batch({0}, {1});
+  expectBroken();
+}
+TEST_F(ProcessSetTest, OneThatHasJoinedTakesPartInAReduction) {
+  join();
+  define(0, "a", meta(Kind::kAllreduce));
+  batch({0}, {1});
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started, ElementsAre("allreduce"));
+}
+TEST_F(ProcessSetTest, OneThatHasJoinedTakesNoPartInWhatNeedsItsData) {
+  for (const Kind kind :
+       {Kind::kReduce, Kind::kGather, Kind::kScatter, Kind::kAlltoall, Kind::kReducescatter}) {
+    broken_ = Status();
+    if (kind == Kind::kReduce) join();
+    define(0, "a", meta(kind));
+    batch({0}, {1});
+    expectBroken();
+  }
+}
+TEST_F(ProcessSetTest, OneThatHasJoinedBroadcastsNothing) {
+  join();
+  Meta mine = meta(Kind::kBroadcast);
+  mine.root = 1;
+  define(0, "a", mine);
+  batch({0}, {1});
+  expectBroken();
+}
+// Bits of floats: there is no such function.
+TEST_F(ProcessSetTest, OneThatHasJoinedReducesNothingThatCannotBeReduced) {
+  join();
+  Meta wrong = meta(Kind::kAllreduce);
+  wrong.op = ReduceOp::kBand;
+  define(0, "a", wrong);
+  batch({0}, {1});
+  expectBroken("the log makes no sense");
+}
+TEST_F(ProcessSetTest, AnIndexCostsNoMoreThanItsPlan) {
+  define(1 << 24, "a", meta(Kind::kAllreduce));
+  expectBroken("the log makes no sense");
+}
+
+TEST_F(ProcessSetTest, MoreThanCanBeInFlightIsRefused) {
+  const std::string name = "t";
+  for (std::uint32_t i = 0; i < kMaxPlans; ++i)
+    submit(name + std::to_string(i), meta(Kind::kBarrier, {}));
+  const EntryPtr last = std::make_shared<Entry>();
+  last->request.name = "last";
+  const Status status = set_->submit(std::span(&last, 1));
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("65536 operations"));
+}
+
+}  // namespace
+}  // namespace farandole::test
