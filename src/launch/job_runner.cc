@@ -592,4 +592,8 @@ void JobRunner::hostRemarked(RemoteHost& host, const std::string& text) {
   verbose("host " + host.name() + ": " + text);
 }
 
+void JobRunner::hostWarned(RemoteHost& host, const std::string& text) {
+  console_->message("host " + host.name() + ": " + text);
+}
+
 }  // namespace farandole

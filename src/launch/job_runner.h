@@ -128,6 +128,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void inputTaken(std::size_t bytes) override { stdinForward_.taken(bytes); }
   void storeOpened() override { storeSeen_ = true; }
   void hostRemarked(remote::RemoteHost& host, const std::string& text) override;
+  void hostWarned(remote::RemoteHost& host, const std::string& text) override;
 
   JobPlan plan_;
   JobPlan local_;  // this machine's part of it
