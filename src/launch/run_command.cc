@@ -114,6 +114,8 @@ void RunCommand::addOutputOptions() {
   run_->add_flag("--timestamp-output", options_.timestamp, "Put the time before each line");
   option("--output-filename", options_.outputFolder,
          "Also write each rank's output to FOLDER/rank.N/stdout and stderr", "FOLDER");
+  run_->add_flag("--require-logs", options_.requireLogs,
+                 "Fail if a part of the output could not be written there");
   run_->add_flag("-q,--quiet", options_.quiet, "No warnings and remarks of the launcher's own");
   run_->add_flag("-v,--verbose", options_.verbose, "Tell what the launcher does");
 }

@@ -373,6 +373,7 @@ Status planSettings(const RunOptions& options, RunPlan& run) {
   if (!options.outputFolder.empty()) settings.outputFolder = fromHere(options.outputFolder);
   settings.grace = *grace;
   settings.requireInit = options.requireInit;
+  settings.requireLogs = options.requireLogs;
   settings.quiet = options.quiet;
   settings.verbose = options.verbose;
   return {};
