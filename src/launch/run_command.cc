@@ -271,6 +271,16 @@ int RunCommand::execute() {
                  plan->settings.mpi->what + " is not encrypted",
              0);
   }
+  if (!plan->heldVariables.empty() && !options_.quiet) {
+    std::string names;
+    for (const std::string& name : plan->heldVariables) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    complain("note: " + names + (plan->heldVariables.size() == 1 ? " stays" : " stay") +
+                 " here, as secrets do; other hosts get what -x names: -x " +
+                 plan->heldVariables.front(),
+             0);
+  }
   for (;;) {
     JobRunner runner(plan->job, plan->settings, plan->connecting);
     if (local) runner.useSettled(*local);
