@@ -75,9 +75,8 @@ Result<std::string> secretFrom(const std::string& path, const std::string& where
 Status makePrivateFolder(const std::filesystem::path& folder) {
   struct stat about {};
   if (::stat(folder.c_str(), &about) == 0) return {};
-  if (folder.has_relative_path() && folder != folder.parent_path()) {
-    FARANDOLE_RETURN_IF_ERROR(makePrivateFolder(folder.parent_path()));
-  }
+  const std::filesystem::path parent = folder.parent_path();
+  if (!parent.empty() && parent != folder) FARANDOLE_RETURN_IF_ERROR(makePrivateFolder(parent));
   if (::mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST) return {};
   return Status::fromErrno("cannot make the folder " + folder.string(), errno);
 }
