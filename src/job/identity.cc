@@ -45,11 +45,20 @@ Status check(const std::string& secret, const std::string& where) {
   return Status::invalid(where + ": expected at least 32 lower-case hexadecimal digits");
 }
 
-// A file whose content others could read is no secret.
+// Nobody else can have put it there.
+Status checkOwner(const struct stat& about, const std::string& where) {
+  if (about.st_uid == ::geteuid() || about.st_uid == 0) return {};
+  return Status::invalid(where + " belongs to user " + std::to_string(about.st_uid) +
+                         ", not to this one (" + std::to_string(::geteuid()) +
+                         "): remove it, or use a file of your own");
+}
+
+// A file whose content others could read, or have chosen, is no secret.
 Result<std::string> secretFrom(const std::string& path, const std::string& where) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0) return Status::fromErrno(where, errno);
+  FARANDOLE_RETURN_IF_ERROR(checkOwner(about, where));
   if (!S_ISREG(about.st_mode) || (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Status::invalid(where + " can be read by others: chmod 600 " + path);
   }
@@ -62,15 +71,44 @@ Result<std::string> secretFrom(const std::string& path, const std::string& where
   return secret;
 }
 
+// With what is missing on the way to it, for this user alone whatever the umask is.
+Status makePrivateFolder(const std::filesystem::path& folder) {
+  struct stat about {};
+  if (::stat(folder.c_str(), &about) == 0) return {};
+  const std::filesystem::path parent = folder.parent_path();
+  if (!parent.empty() && parent != folder) FARANDOLE_RETURN_IF_ERROR(makePrivateFolder(parent));
+  if (::mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST) return {};
+  return Status::fromErrno("cannot make the folder " + folder.string(), errno);
+}
+
+// Older releases left its mode to the umask.
+Status keepPrivate(const std::string& folder) {
+  struct stat about {};
+  if (::stat(folder.c_str(), &about) != 0) return Status::fromErrno(folder, errno);
+  FARANDOLE_RETURN_IF_ERROR(checkOwner(about, folder));
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  if (::chmod(folder.c_str(), S_IRWXU) == 0) return {};
+  return Status::fromErrno(folder + " can be written by others: chmod 700 " + folder, errno);
+}
+
 // This user's, for ranks of one machine. Several ranks make it at once: the first one wins.
 Result<std::string> ownSecret(const GetEnv& getEnv) {
   std::string folder = valueOf(getEnv, "XDG_CACHE_HOME");
-  if (folder.empty()) folder = valueOf(getEnv, "HOME") + "/.cache";
+  if (folder.empty()) {
+    folder = valueOf(getEnv, "HOME");
+    if (folder.empty()) {
+      return Status::invalid(
+          "neither HOME nor XDG_CACHE_HOME is set, so there is no place for this user's secret: "
+          "set "
+          "HOME, or give all ranks one with FARANDOLE_SECRET_FILE or FARANDOLE_SECRET");
+    }
+    folder += "/.cache";
+  }
   folder += "/farandole";
   const std::string path = folder + "/loopback-secret";
+  FARANDOLE_RETURN_IF_ERROR(makePrivateFolder(folder));
+  FARANDOLE_RETURN_IF_ERROR(keepPrivate(folder));
   if (::access(path.c_str(), F_OK) != 0) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
     auto text = randomHex(32);
     FARANDOLE_RETURN_IF_ERROR(text.status());
     const std::string draft = path + "." + std::to_string(::getpid());

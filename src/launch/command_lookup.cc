@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -59,7 +61,50 @@ Status notFound(const std::string& name) {
   return Status::invalid("'" + name + "' may not be executed: type chmod +x " + name);
 }
 
+// "python3", "python3.11", "pypy3"; not "python-config".
+bool isPython(std::string_view program) {
+  program.remove_prefix(program.rfind('/') + 1);  // npos + 1 is 0
+  for (const std::string_view name : {"python", "pypy"}) {
+    if (program.starts_with(name)) {
+      return program.find_first_not_of("0123456789.", name.size()) == std::string_view::npos;
+    }
+  }
+  return false;
+}
+
+// The script among the arguments of Python; nothing if it runs something else (-c, -m, standard
+// input), or if an option is not known here.
+std::optional<std::string> scriptOf(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word.empty() || word == "-" || word.starts_with("--")) return std::nullopt;
+    if (word[0] != '-') return word;
+    for (std::size_t at = 1; at < word.size(); ++at) {
+      if (word[at] == 'W' || word[at] == 'X') {
+        if (at + 1 == word.size()) ++i;  // its value is the next word
+        break;
+      }
+      if (std::string_view("bBdEiIOPqRsStuvx").find(word[at]) == std::string_view::npos) {
+        return std::nullopt;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+Status checkScript(const ResolvedCommand& command) {
+  if (!isPython(command.program) && !isPython(command.arguments.front())) return {};
+  const auto script = scriptOf(command.arguments);
+  if (!script || ::access(script->c_str(), F_OK) == 0 || errno != ENOENT) return {};
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error);
+  const std::string where =
+      script->starts_with("/") || error ? "" : " in the folder '" + here + "'";
+  return Status::invalid("there is no script '" + *script + "'" + where +
+                         ": copy it there, or name the folder where all hosts have it with --wdir");
+}
 
 Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command) {
   if (command.empty() || command[0].empty()) return Status::invalid("there is no command to run");

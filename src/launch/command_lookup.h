@@ -18,4 +18,7 @@ struct ResolvedCommand {
 // type instead.
 Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command);
 
+// Whether the script that is given to Python is here, in the current folder or where its path says.
+Status checkScript(const ResolvedCommand& command);
+
 }  // namespace farandole

@@ -110,10 +110,15 @@ JobPlan planFor(const JobPlan& plan, std::size_t host) {
 
 Status settle(JobPlan& plan, std::vector<std::string>* notes) {
   if (!plan.folder.empty() && ::chdir(plan.folder.c_str()) != 0) {
-    return Status::fromErrno("cannot work in the folder '" + plan.folder + "'", errno);
+    const int why = errno;
+    const std::string folder = "the folder '" + plan.folder + "'";
+    if (why != ENOENT) return Status::fromErrno("cannot work in " + folder, why);
+    return Status::invalid("there is no folder '" + plan.folder +
+                           "': make it (mkdir -p), mount it, or name another with --wdir");
   }
   auto resolved = lookUpCommand(std::move(plan.command));
   if (!resolved.ok()) return resolved.status();
+  FARANDOLE_RETURN_IF_ERROR(checkScript(*resolved));
   plan.command = std::move(resolved->arguments);
   plan.program = std::move(resolved->program);
   return settleProcessors(plan, notes);

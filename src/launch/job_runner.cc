@@ -385,7 +385,17 @@ void JobRunner::wrote(int rank, Stream stream, std::string_view bytes) {
   if (rank < 0 || rank >= plan_.size()) return;
   const bool shown = settings_.shownRanks.empty() || settings_.shownRanks.contains(rank);
   std::string hidden;
-  state(rank).output.feed(stream, bytes, shown ? texts_[static_cast<std::size_t>(stream)] : hidden);
+  RankOutput& output = state(rank).output;
+  output.feed(stream, bytes, shown ? texts_[static_cast<std::size_t>(stream)] : hidden);
+  if (output.copyError() != 0) tellLostCopy(rank);
+}
+
+void JobRunner::tellLostCopy(int rank) {
+  RankState& about = state(rank);
+  if (std::exchange(about.copyLost, true)) return;
+  console_->message("the output of rank " + std::to_string(rank) +
+                    " is no longer kept: cannot write to " + about.output.copyFolder() + ": " +
+                    std::strerror(about.output.copyError()));
 }
 
 void JobRunner::ended(RankEnd end, bool ordered) {
@@ -478,6 +488,7 @@ void JobRunner::finishOutput() {
     for (const Stream stream : {Stream::kOut, Stream::kErr}) {
       state(rank.rank).output.finish(stream, texts[static_cast<std::size_t>(stream)]);
     }
+    if (state(rank.rank).output.copyError() != 0) tellLostCopy(rank.rank);
   }
   flushTexts();
 }
@@ -518,6 +529,13 @@ int JobRunner::conclude() {
           " (MPI is not seen from here; --quiet hides this, --require-init makes it an "
           "error)");
     }
+  }
+  const auto lost = std::count_if(ranks_.begin(), ranks_.end(),
+                                  [](const RankState& rank) { return rank.copyLost; });
+  if (settings_.requireLogs && lost > 0) {
+    console_->message("the output of " + std::to_string(lost) + " of " +
+                      std::to_string(plan_.size()) + " ranks was not kept (--require-logs)");
+    return 1;
   }
   return 0;
 }
@@ -590,6 +608,10 @@ void JobRunner::hostFinished(RemoteHost& host, const std::string& leftovers) {
 
 void JobRunner::hostRemarked(RemoteHost& host, const std::string& text) {
   verbose("host " + host.name() + ": " + text);
+}
+
+void JobRunner::hostWarned(RemoteHost& host, const std::string& text) {
+  console_->message("host " + host.name() + ": " + text);
 }
 
 }  // namespace farandole

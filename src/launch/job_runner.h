@@ -41,6 +41,7 @@ struct RunSettings {
   std::set<int> shownRanks;  // empty: all
   Duration grace = std::chrono::seconds(5);
   bool requireInit = false;
+  bool requireLogs = false;
   bool quiet = false;
   bool verbose = false;
   Duration waitForHosts{};
@@ -68,6 +69,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
     RankOutput output;
     bool started = false;
     std::optional<RankEnd> end;
+    bool copyLost = false;  // has been said
     bool running() const { return started && !end; }
     bool endedWell() const { return end && !end->signalled && !end->hostLost && end->code == 0; }
   };
@@ -94,6 +96,8 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void endMpi();
 
   void wrote(int rank, Stream stream, std::string_view bytes);
+  // A log file that cannot be written is said once per rank.
+  void tellLostCopy(int rank);
   void ended(RankEnd end, bool ordered);
 
   // Asks all ranks to end; those that have not after the grace period are killed.
@@ -128,6 +132,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void inputTaken(std::size_t bytes) override { stdinForward_.taken(bytes); }
   void storeOpened() override { storeSeen_ = true; }
   void hostRemarked(remote::RemoteHost& host, const std::string& text) override;
+  void hostWarned(remote::RemoteHost& host, const std::string& text) override;
 
   JobPlan plan_;
   JobPlan local_;  // this machine's part of it

@@ -7,6 +7,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +17,10 @@
 #include "launch/doctor/doctor_rank.h"
 #include "launch/init/init_command.h"
 #include "launch/mpi/lender.h"
+#include "launch/own_command.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/agent_probe.h"
+#include "launch/remote/pushed_tree.h"
 #include "launch/remote/tree.h"
 #include "launch/run_command.h"
 #include "launch/suggest.h"
@@ -49,15 +52,27 @@ std::vector<std::string> commandNames(const CLI::App& app) {
   return names;
 }
 
-// Not for people: what the launcher starts on other machines. --id prints which tree this is.
+// Not for people: what the launcher starts on other machines. --id prints which tree this is;
+// --check and --adopt are the remote script's (see pushed_tree.h).
 int agentMain(const std::vector<std::string>& words) {
+  namespace remote = farandole::remote;
+  const std::string root =
+      std::filesystem::path(farandole::ownProgram()).parent_path().parent_path();
   if (words.size() == 2 && words[1] == "--id") {
-    std::puts(farandole::remote::treeId().c_str());
+    std::puts(remote::treeId().c_str());
     return 0;
+  }
+  if (words.size() == 3 && (words[1] == "--check" || words[1] == "--adopt")) {
+    const farandole::Status status = words[1] == "--check"
+                                         ? remote::checkPushedTree(root, words[2])
+                                         : remote::adoptPushedTree(root, words[2]);
+    if (!status.ok()) std::puts(status.message().c_str());
+    return status.ok() ? 0 : 1;
   }
   if (words.size() > 1)
     return complain("farandole agent", "takes no arguments: the launcher starts it");
-  return farandole::remote::Agent().run();
+  const farandole::UniqueFd held = remote::holdPushedTree(root);
+  return remote::Agent().run();
 }
 
 }  // namespace

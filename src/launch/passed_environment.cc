@@ -53,13 +53,33 @@ bool isPassedOn(std::string_view name) {
          startsWithAny(name, kFamilies);
 }
 
-std::vector<std::pair<std::string, std::string>> passedEnvironment(const char* const* environment) {
-  std::vector<std::pair<std::string, std::string>> passed;
+bool isSecret(std::string_view name, std::string_view value) {
+  constexpr std::string_view kEndings[] = {"TOKEN",  "SECRET", "PASSWORD",
+                                           "PASSWD", "_KEY",   "APIKEY"};
+  if (std::any_of(std::begin(kEndings), std::end(kEndings),
+                  [&](std::string_view ending) { return name.ends_with(ending); })) {
+    return true;
+  }
+  const auto scheme = value.find("://");
+  const bool proxy = name.ends_with("_proxy") || name.ends_with("_PROXY");
+  if (scheme == std::string_view::npos && !proxy) return false;
+  const std::string_view rest = scheme == std::string_view::npos ? value : value.substr(scheme + 3);
+  return rest.substr(0, rest.find('/')).find('@') != std::string_view::npos;
+}
+
+PassedEnvironment passedEnvironment(const char* const* environment) {
+  PassedEnvironment passed;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view entry(*environment);
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos || !isPassedOn(entry.substr(0, equals))) continue;
-    passed.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+    const std::string_view name = entry.substr(0, equals);
+    const std::string_view value = entry.substr(equals + 1);
+    if (isSecret(name, value)) {
+      passed.held.emplace_back(name);
+    } else {
+      passed.variables.emplace_back(name, value);
+    }
   }
   return passed;
 }

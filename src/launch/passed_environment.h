@@ -13,6 +13,14 @@ namespace farandole {
 // NCCL_*, FI_*, …). Neither secrets of a surrounding job nor what describes this machine.
 bool isPassedOn(std::string_view name);
 
-std::vector<std::pair<std::string, std::string>> passedEnvironment(const char* const* environment);
+// By its name (HF_TOKEN, …_SECRET, …_PASSWORD, …_KEY), or by an address with credentials in its
+// value (https_proxy=http://user:password@host).
+bool isSecret(std::string_view name, std::string_view value);
+
+struct PassedEnvironment {
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<std::string> held;  // would be passed on if they were no secrets
+};
+PassedEnvironment passedEnvironment(const char* const* environment);
 
 }  // namespace farandole

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/own_link.h"
+
 namespace farandole {
 namespace {
 
@@ -30,18 +32,6 @@ std::string currentTime() {
   return std::string(text, std::strftime(text, sizeof(text), "%a %b %e %H:%M:%S %Y", &fields));
 }
 
-// Regular files: these writes do not wait for anybody. A full disk loses the copy, not the job.
-void writeCopy(UniqueFd& file, std::string_view data) {
-  while (file && !data.empty()) {
-    const ssize_t n = ::write(file.get(), data.data(), data.size());
-    if (n >= 0) {
-      data.remove_prefix(static_cast<std::size_t>(n));
-    } else if (errno != EINTR) {
-      file.reset();
-    }
-  }
-}
-
 // Where the last `count` lines of data begin.
 const char* lastLinesOf(std::string_view data, int count) {
   std::size_t end = data.size();
@@ -59,9 +49,21 @@ const char* barOr(const char* begin, const char* end) {
   return bar != nullptr ? static_cast<const char*>(bar) : end;
 }
 
-Status makeFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
-  return Status::fromErrno("cannot create the folder '" + path + "'", errno);
+// Made if it is missing; a link to one only if it is our own.
+Result<UniqueFd> openFolder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+    return Status::fromErrno("cannot create the folder '" + path + "'", errno);
+  }
+  const int links = isOwnLink(path) ? 0 : O_NOFOLLOW;
+  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | links));
+  if (folder) return folder;
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode)) {
+    return Status::invalid("'" + path +
+                           "' is a symbolic link that somebody else may have prepared: remove it, "
+                           "or name another folder with --output-filename");
+  }
+  return Status::fromErrno("cannot open the folder '" + path + "'", errno);
 }
 
 }  // namespace
@@ -75,15 +77,33 @@ RankOutput::RankOutput(int rank, const OutputFormat& format)
 
 Status RankOutput::copyTo(const std::string& folder) {
   const std::string own = folder + "/rank." + std::to_string(rank_);
-  FARANDOLE_RETURN_IF_ERROR(makeFolder(folder));
-  FARANDOLE_RETURN_IF_ERROR(makeFolder(own));
+  if (auto made = openFolder(folder); !made.ok()) return made.status();
+  auto place = openFolder(own);
+  if (!place.ok()) return place.status();
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
-    const std::string path = own + (stream == Stream::kOut ? "/stdout" : "/stderr");
-    UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!file) return Status::fromErrno("cannot write '" + path + "'", errno);
+    const char* name = stream == Stream::kOut ? "stdout" : "stderr";
+    // A new file, never somebody else's: what had the name before may be a link to anything.
+    ::unlinkat(place->get(), name, 0);
+    UniqueFd file(
+        ::openat(place->get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file) return Status::fromErrno("cannot write '" + own + "/" + name + "'", errno);
     part(stream).file = std::move(file);
   }
+  copyFolder_ = own;
   return {};
+}
+
+// Regular files: these writes do not wait for anybody. A full disk loses the copy, not the job.
+void RankOutput::writeCopy(UniqueFd& file, std::string_view data) {
+  while (file && !data.empty()) {
+    const ssize_t n = ::write(file.get(), data.data(), data.size());
+    if (n >= 0) {
+      data.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno != EINTR) {
+      copyError_ = errno;
+      file.reset();
+    }
+  }
 }
 
 void RankOutput::feed(Stream stream, std::string_view data, std::string& text) {
@@ -166,6 +186,8 @@ void RankOutput::finish(Stream stream, std::string& text) {
   if (timestamp_) time_ = currentTime();
   if (!to.unfinished.empty()) addLine(to, to.unfinished, text);
   to.unfinished.clear();
+  // Some file systems tell only now that there was no room.
+  if (to.file && ::close(to.file.release()) != 0 && errno != EINTR) copyError_ = errno;
 }
 
 void RankOutput::addLine(Part& to, std::string_view line, std::string& text) {

@@ -33,7 +33,11 @@ class RankOutput {
   RankOutput(int rank, const OutputFormat& format);
 
   // Also keeps everything, as it came, in folder/rank.N/stdout and stderr, which are created.
+  // Symbolic links that somebody else may have prepared there are not followed.
   Status copyTo(const std::string& folder);
+  // Why a part of it could not be kept, and where; 0: nothing is lost.
+  int copyError() const { return copyError_; }
+  const std::string& copyFolder() const { return copyFolder_; }
 
   // Appends to text the lines that data completes.
   void feed(Stream stream, std::string_view data, std::string& text);
@@ -57,8 +61,11 @@ class RankOutput {
   std::size_t addPlainLines(const Part& part, const char* begin, const char* end,
                             std::string& text);
   void addPiece(Part& part, std::string_view piece, std::string& text);
+  void writeCopy(UniqueFd& file, std::string_view data);
 
   const int rank_;
+  std::string copyFolder_;
+  int copyError_ = 0;
   bool timestamp_;
   std::string time_;  // of the current feed
   // Of a large piece only its last lines can be among the rank's last lines.

@@ -114,6 +114,8 @@ void RunCommand::addOutputOptions() {
   run_->add_flag("--timestamp-output", options_.timestamp, "Put the time before each line");
   option("--output-filename", options_.outputFolder,
          "Also write each rank's output to FOLDER/rank.N/stdout and stderr", "FOLDER");
+  run_->add_flag("--require-logs", options_.requireLogs,
+                 "Fail if a part of the output could not be written there");
   run_->add_flag("-q,--quiet", options_.quiet, "No warnings and remarks of the launcher's own");
   run_->add_flag("-v,--verbose", options_.verbose, "Tell what the launcher does");
 }
@@ -267,6 +269,16 @@ int RunCommand::execute() {
   if (plan->settings.mpi && plan->job.hosts.size() > 1 && !options_.quiet) {
     complain("note: what ranks on different machines send each other through " +
                  plan->settings.mpi->what + " is not encrypted",
+             0);
+  }
+  if (!plan->heldVariables.empty() && !options_.quiet) {
+    std::string names;
+    for (const std::string& name : plan->heldVariables) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    complain("note: " + names + (plan->heldVariables.size() == 1 ? " stays" : " stay") +
+                 " here, as secrets do; other hosts get what -x names: -x " +
+                 plan->heldVariables.front(),
              0);
   }
   for (;;) {

@@ -59,6 +59,7 @@ struct RunOptions {
   std::string startTimeout;
   std::string maxRestarts = "0";
   bool requireInit = false;
+  bool requireLogs = false;
   bool dryRun = false;
   std::string timeline;
   std::string stallWarning;

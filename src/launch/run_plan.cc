@@ -373,6 +373,7 @@ Status planSettings(const RunOptions& options, RunPlan& run) {
   if (!options.outputFolder.empty()) settings.outputFolder = fromHere(options.outputFolder);
   settings.grace = *grace;
   settings.requireInit = options.requireInit;
+  settings.requireLogs = options.requireLogs;
   settings.quiet = options.quiet;
   settings.verbose = options.verbose;
   return {};
@@ -464,7 +465,14 @@ Result<RunPlan> planRun(const RunOptions& options) {
     job.folder = here;
   }
   if (everythingHere) return run;
-  job.environment = passedEnvironment(environ);
+  PassedEnvironment passed = passedEnvironment(environ);
+  job.environment = std::move(passed.variables);
+  for (std::string& name : passed.held) {
+    // -x and --env have the last word.
+    const bool named = std::any_of(job.settings.begin(), job.settings.end(),
+                                   [&](const auto& setting) { return setting.first == name; });
+    if (!named) run.heldVariables.push_back(std::move(name));
+  }
   auto tree = remote::ownTree();
   if (!tree.ok()) return tree.status();
   run.connecting.tree = std::move(*tree);

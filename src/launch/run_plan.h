@@ -17,6 +17,7 @@ struct RunPlan {
   JobPlan job;
   RunSettings settings;
   remote::Connecting connecting;
+  std::vector<std::string> heldVariables;  // secrets that stay here
   std::string hostsFrom;  // for a person: "-H", "Slurm job 17", "" for this machine alone
 };
 

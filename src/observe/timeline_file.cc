@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/own_link.h"
+
 namespace farandole {
 namespace {
 
@@ -13,11 +15,18 @@ constexpr std::string_view kOpening = "[\n";
 constexpr mode_t kMode = 0644;
 
 Status failed(const std::string& path, int error) {
+  if (error == ELOOP) {
+    return Status::invalid("the timeline file " + path +
+                           " is a symbolic link in a folder that others may write, or somebody "
+                           "else's: remove it or choose another name");
+  }
   return Status::fromErrno("the timeline file " + path, error);
 }
 
+// Follows no symbolic link that somebody else may have prepared.
 UniqueFd openFile(const std::string& path, int flags) {
-  return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, kMode));
+  const int always = O_CLOEXEC | O_NOCTTY | (isOwnLink(path) ? 0 : O_NOFOLLOW);
+  return UniqueFd(::open(path.c_str(), flags | always, kMode));
 }
 
 // Somebody else has created it, perhaps this very moment.

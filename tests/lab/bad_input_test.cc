@@ -210,7 +210,7 @@ TEST(LabBadInput, WhatOneHostHasNot) {
   lab.writeFile("h1", "/tmp/here/train.py", "print('trained')\n");
   const Words hosts{"-q", "--no-prefix", "--wdir", "/tmp/here", "-H", "h0:1,h1:1,h2:1"};
   expectRefused(lab, 3, lab.run("h0", jobWords(hosts, {"python3", "train.py"})),
-                "host h2: cannot work in the folder '/tmp/here'");
+                "host h2: there is no folder '/tmp/here': make it (mkdir -p), mount it");
   lab.writeFile("h2", "/tmp/here/other", "");
   expectRefused(lab, 3, lab.run("h0", jobWords(hosts, {"train.py"})), "host h2: ");
   lab.writeFile("h2", "/tmp/here/train.py", "print('trained')\n");

@@ -152,7 +152,9 @@ Findings checkFiles(const CheckInput& input) {
           {Severity::kWarning, "files", host.name,
            "Farandole cannot be copied to " + host.name + ": its cache folder cannot be made",
            factText(host.facts, "/cache/path") + ": " + factText(host.facts, "/cache/error"),
-           "export XDG_CACHE_HOME=/tmp/cache there, or install Farandole on it"});
+           "mkdir -m 700 /tmp/cache-$(id -u) and export XDG_CACHE_HOME=/tmp/cache-$(id -u) there, "
+           "or "
+           "install Farandole on it"});
     }
   }
   if (script) checkScript(input, findings);

@@ -41,8 +41,10 @@ void take(Findings& to, Findings from) {
 std::string agentAdvice(const std::string& name, const std::string& message) {
   for (const char* trouble : {"Read-only file system", "Permission denied", "No space left"}) {
     if (message.find(trouble) == std::string::npos) continue;
-    return "free some space or give write access in ~/.cache there; or name another folder: echo "
-           "'export XDG_CACHE_HOME=/tmp/cache' >> ~/.bashrc there; or install Farandole on " +
+    return "free some space or give write access in ~/.cache there; or name another folder of your "
+           "own: mkdir -m 700 /tmp/cache-$(id -u) && echo 'export XDG_CACHE_HOME=/tmp/cache-$(id "
+           "-u)' "
+           ">> ~/.bashrc there; or install Farandole on " +
            name;
   }
   return "farandole run -v -H " + name + " -np 1 hostname shows more";

@@ -1,4 +1,5 @@
 // What `farandole init` does once its options are understood.
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,6 +43,17 @@ int InitCommand::writeSetup(const SetupRequest& request) const {
         "the container's user is %u, so type: cd %s && sudo chown -R %u:%u ssh_launcher "
         "ssh_worker workload\n",
         spec.uid, shellWord(request.folder).c_str(), spec.uid, spec.gid);
+  }
+  // The number is chosen by the image, and here it may be somebody.
+  if (::geteuid() == 0 && spec.uid != 0) {
+    const passwd* account = ::getpwuid(spec.uid);
+    std::printf(
+        "the private keys %s to user %u (%s), because that is the user in the containers: whoever "
+        "has that number on this machine can read them; --uid N names another, --user root keeps "
+        "them\n",
+        request.dryRun ? "would be given" : "have been given", spec.uid,
+        account != nullptr ? (std::string("here: ") + account->pw_name).c_str()
+                           : "nobody here has that number");
   }
   if (!request.dryRun) std::printf("what to do next: %s/README.md\n", request.folder.c_str());
   return 0;

@@ -62,8 +62,8 @@ std::string sshConfigText(const ClusterSpec& spec, const std::string& launcherFo
 std::string sshdConfigText(const ClusterSpec& spec, const Worker& worker,
                            const std::vector<std::string>& keyNames) {
   constexpr const char* kHead =
-      "# Written by farandole init for worker @NAME@. Absolute paths only: sshd does not expand "
-      "~.\n"
+      "# Written by farandole init for worker @NAME@. Absolute paths: to sshd ~ is the home of "
+      "whoever starts it.\n"
       "Port @PORT@\n";
   constexpr const char* kBody =
       "AuthorizedKeysFile @AUTHORIZED@\n"

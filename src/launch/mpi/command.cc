@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "launch/remote/agent.h"
+#include "launch/trusted_path.h"
+
 namespace farandole::mpi {
 namespace {
 
@@ -205,12 +208,18 @@ std::string remoteShellScript(const JobPlan& plan, const SshOptions& options) {
 
 std::vector<std::string> lenderWords(const std::string& treeId, const std::string& ownPath,
                                      const std::string& job, int seconds) {
+  // What runs here already needs no leave; elsewhere the same path may be anybody's.
   std::string script =
-      "for f in \"${XDG_CACHE_HOME:-$HOME/.cache}/farandole/" + treeId + "/bin/farandole\" " +
-      quoted(ownPath) +
-      " \"$(command -v farandole 2>/dev/null)\"; do test -x \"$f\" && exec \"$f\" " + "mpi-lend " +
+      trustedPathFunction() + "h=" + kCacheHome + "; w=; o=" + quoted(ownPath) +
+      "; for f in \"${h:+$h/farandole/" + treeId +
+      "/bin/farandole}\" \"$o\" \"$(command -v farandole 2>/dev/null)\"; do "
+      "f=$(readlink -f \"$f\" 2>/dev/null) && test -x \"$f\" || continue; "
+      "if { test \"$f\" = \"$o\" && test \"$(cat /proc/sys/kernel/random/boot_id) $(readlink "
+      "/proc/self/ns/pid)\" = " +
+      quoted(remote::machineIdentity()) + "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " +
       job + " " + std::to_string(seconds) +
-      "; done; echo \"there is no farandole on $(hostname)\" >&2; exit 1";
+      "; fi; w=\"$w; $no\"; done; "
+      "echo \"there is no farandole on $(hostname) that may be executed$w\" >&2; exit 1";
   return {"/bin/sh", "-c", std::move(script)};
 }
 

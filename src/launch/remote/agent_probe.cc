@@ -102,6 +102,7 @@ class Conversation : private RemoteHost::Listener {
   void inputTaken(std::size_t) override {}
   void storeOpened() override {}
   void hostRemarked(RemoteHost&, const std::string&) override {}
+  void hostWarned(RemoteHost&, const std::string&) override {}
 
   Connecting connecting_;
   RemoteHost host_;

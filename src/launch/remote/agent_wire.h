@@ -20,11 +20,15 @@
 namespace farandole::remote {
 
 inline constexpr std::string_view kGreeting = "FARANDOLE-AGENT ";
-// The remote script has found no tree of ours and waits for one.
+// The remote script has found no tree of ours and waits for one. What machine it is; if it has a
+// tree that is damaged, kDamaged and what is wrong with it follow.
 inline constexpr std::string_view kNeed = "FARANDOLE-NEED ";
 // It may not ask for one.
 inline constexpr std::string_view kMissing = "FARANDOLE-MISSING ";
 inline constexpr std::string_view kPushFailed = "FARANDOLE-PUSH-FAILED ";
+// Others may have written what would be executed there.
+inline constexpr std::string_view kUnsafe = "FARANDOLE-UNSAFE ";
+inline constexpr std::string_view kDamaged = " damaged: ";
 
 // Output that may be under way before the launcher says that it has been taken.
 inline constexpr std::size_t kOutputWindow = std::size_t{2} << 20;

@@ -13,6 +13,7 @@
 
 #include "launch/command_lookup.h"
 #include "launch/spawn.h"
+#include "launch/trusted_path.h"
 
 extern char** environ;
 
@@ -73,6 +74,17 @@ bool plainPath(const std::string& path) {
   return path.find_first_of("'\"$`\\!\n") == std::string::npos;
 }
 
+// What to do about it, if its words tell.
+std::string pushAdvice(const std::string& why, std::size_t bytes) {
+  if (why.find("No space") != std::string::npos || why.find("quota") != std::string::npos) {
+    return ": " + std::to_string((bytes >> 20) + 1) +
+           " MiB are needed; free them, or let XDG_CACHE_HOME name another folder there";
+  }
+  return why.find("bin/farandole: Permission denied") == std::string::npos
+             ? ""
+             : ": that file system is mounted noexec; let XDG_CACHE_HOME name another folder there";
+}
+
 }  // namespace
 
 RemoteHost::RemoteHost(std::size_t index, HostPlan plan, Connecting& common, Listener& listener)
@@ -82,36 +94,68 @@ RemoteHost::~RemoteHost() { drop(); }
 
 // Finds a tree with our id in the user's cache, or where it lies here (a shared file system), or on
 // the PATH; otherwise asks for it and unpacks what comes. The agent takes over the same pipe.
+// Nothing is executed that others may have written.
 std::string RemoteHost::remoteScript() const {
   const std::string& id = common_.tree.id;
-  // What is unpacked is the user's alone; the ranks get the umask of a login there.
-  std::string script = "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/farandole\"; t=\"$d/" + id +
-                       "\"; test -x \"$t/bin/farandole\" && exec \"$t/bin/farandole\" agent; ";
+  const auto say = [](std::string_view word, std::string_view text) {
+    return "echo \"" + std::string(word) + std::string(text) + "\"";
+  };
+  // x: why the cache is not used, b: what is wrong with the tree in it, w: why others are not used,
+  // v: the version of one that was found.
+  std::string script = trustedPathFunction() + "h=" + kCacheHome +
+                       "; d=; x=; b=; w=; v=; if test -n \"$h\" && d=$(readlink -f "
+                       "\"$h/farandole\" 2>/dev/null); then t=$d/" +
+                       id +
+                       "; f=$t/bin/farandole; trusted \"$f\" || { test -n \"$no\" && test -O "
+                       "\"$d\" && chmod go-w \"$d\" 2>/dev/null && trusted \"$f\"; }; case $no in "
+                       "(yes) b=$(\"$f\" agent --check " +
+                       id +
+                       " 2>&1) && exec \"$f\" agent; b=$(echo \"${b:-it does not run}\" | head -n "
+                       "1);; (\"\") test -e \"$t\" && b=\"bin/farandole is missing\";; "
+                       "(*) x=$no;; esac; fi; ";
   if (common_.push != PushMode::kAlways) {
     const std::string own = plainPath(common_.tree.command) ? common_.tree.command : "";
-    script += "for f in \"" + own +
-              "\" \"$(command -v farandole 2>/dev/null)\"; do if test -x \"$f\" && test \"$(\"$f\" "
-              "agent --id 2>/dev/null)\" = " +
-              id + "; then exec \"$f\" agent; fi; done; ";
+    script +=
+        "for f in \"" + own +
+        "\" \"$(command -v farandole 2>/dev/null)\"; do f=$(readlink -f \"$f\" 2>/dev/null) && "
+        "test -x \"$f\" || continue; if trusted \"$f\"; then test \"$(\"$f\" agent --id "
+        "2>/dev/null)\" = " +
+        id +
+        " && exec \"$f\" agent; v=$(\"$f\" --version 2>/dev/null); else w=\"$w; $no\"; fi; "
+        "done; ";
   }
   if (common_.push == PushMode::kNever) {
-    return script + "v=$(farandole --version 2>/dev/null); echo \"" + std::string(kMissing) +
-           "${v:-nothing}\"; exit 3";
+    return script + say(kMissing, "${v:-nothing}${b:+; damaged: $b}${x:+; $x}$w") + "; exit 3";
   }
   // In pieces, each of which must come in time: when the link is cut, sshd may keep us for hours.
+  // dd, because busybox's head reads more than it passes on.
   constexpr std::size_t kPiece = std::size_t{1} << 20;
-  const std::string receive = "k=$(command -v timeout) && k=\"$k 30\"; i=0; while test $i -lt " +
-                              std::to_string(common_.archiveBytes / kPiece) + " && $k head -c " +
-                              std::to_string(kPiece) + "; do i=$((i+1)); done; $k head -c " +
-                              std::to_string(common_.archiveBytes % kPiece);
+  const auto piece = [](std::size_t bytes) {
+    return "$k dd bs=" + std::to_string(bytes) + " count=1 iflag=fullblock 2>/dev/null";
+  };
+  std::string receive = "k=$(command -v timeout) && k=\"$k 30\"; i=0; while test $i -lt " +
+                        std::to_string(common_.archiveBytes / kPiece) + " && " + piece(kPiece) +
+                        "; do i=$((i+1)); done";
+  if (common_.archiveBytes % kPiece > 0) receive += "; " + piece(common_.archiveBytes % kPiece);
+  // What is unpacked is the user's alone; the ranks get the umask of a login there. Of tar's
+  // complaints, one for each file, the one that names a cause.
   script +=
-      "echo \"" + std::string(kNeed) +
-      "$(uname -sm)\"; n=; u=$(umask); umask 077; e=$(mkdir -p \"$d\" 2>&1) && " +
-      "n=$(mktemp -d \"$d/.new.XXXXXX\") && e=$({ " + receive +
-      "; } | tar -xf - -C \"$n\" 2>&1) && test -x \"$n/bin/farandole\" && { mv -T \"$n\" \"$t\" "
-      "2>/dev/null; test -x \"$t/bin/farandole\"; } && { rm -rf \"$n\"; umask $u; exec "
-      "\"$t/bin/farandole\" agent; }; rm -rf \"$n\"; echo \"" +
-      std::string(kPushFailed) + "\"$e; exit 4";
+      "unsafe(){ " + say(kUnsafe, "$1") +
+      "; exit 5; }; bad(){ test -z \"$n\" || rm -rf \"$n\"; e=$(echo \"$e\" | grep -m 1 -e "
+      "\"No space\" -e quota -e Read-only || echo \"$e\" | head -n 1); " +
+      say(kPushFailed, "$d: $e") +
+      "; exit 4; }; n=; test -z \"$x\" || unsafe \"$x\"; test -n \"$h\" || { d=\"its cache\"; "
+      "e=\"neither "
+      "HOME nor XDG_CACHE_HOME is set there\"; bad; }; u=$(umask); umask 077; d=$h/farandole; "
+      "e=$(LC_ALL=C mkdir -p \"$d\" 2>&1) || bad; d=$(readlink -f \"$d\"); t=$d/" +
+      id +
+      "; trusted \"$d\" || unsafe \"$no\"; "
+      // Left by a push that was killed; one that still goes on is younger.
+      "find \"$d\" -maxdepth 1 -name \".new.*\" -mmin +60 -exec rm -rf {} + 2>/dev/null; "
+      "n=$(LC_ALL=C mktemp -d \"$d/.new.XXXXXX\" 2>&1) || { e=$n; n=; bad; }; " +
+      say(kNeed, "$(uname -sm)${b:+" + std::string(kDamaged) + "$b}") + "; e=$({ " + receive +
+      "; } | LC_ALL=C tar -xf - -C \"$n\" 2>&1) && e=$(\"$n/bin/farandole\" agent --adopt " + id +
+      " 2>&1) || bad; umask $u; exec \"$t/bin/farandole\" agent";
   return script;
 }
 
@@ -273,19 +317,30 @@ void RemoteHost::readPreamble(std::string_view bytes) {
     return rest;
   };
   if (const auto why = lineAfter(kPushFailed)) {
-    return fail("cannot copy Farandole to it: " +
-                (why->empty()
-                     ? std::string("is its disk full, its home read-only or mounted noexec?")
-                     : *why));
+    return fail("cannot copy Farandole to it: " + *why + pushAdvice(*why, common_.archiveBytes));
+  }
+  if (const auto what = lineAfter(kUnsafe)) {
+    return fail("it would execute what others may have written: " + *what +
+                (what->find("chmod") != std::string::npos
+                     ? std::string()
+                     : "; remove it, or let XDG_CACHE_HOME name a folder of your own there "
+                       "(mkdir -m 700 /tmp/cache-$(id -u))"));
   }
   if (const auto version = lineAfter(kMissing)) {
     return fail("it has no farandole with the same content (found: " + *version +
                 "): leave out --no-push, or install the same version there");
   }
-  if (const auto what = lineAfter(kNeed)) {
-    if (*what != machine()) {
-      return fail("it is a machine of another kind (" + *what + ", this one is " + machine() +
+  if (const auto need = lineAfter(kNeed)) {
+    const auto damaged = need->find(kDamaged);
+    const std::string what = need->substr(0, damaged);
+    if (what != machine()) {
+      return fail("it is a machine of another kind (" + what + ", this one is " + machine() +
                   "): install farandole " FARANDOLE_VERSION " there");
+    }
+    if (damaged != std::string::npos) {
+      listener_.hostWarned(*this, "its copy of Farandole is damaged (" +
+                                      need->substr(damaged + kDamaged.size()) +
+                                      "); it is copied again");
     }
     push();
   }

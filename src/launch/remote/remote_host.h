@@ -58,6 +58,7 @@ class RemoteHost {
     virtual void inputTaken(std::size_t bytes) = 0;
     virtual void storeOpened() = 0;                                            // on MASTER_PORT
     virtual void hostRemarked(RemoteHost& host, const std::string& text) = 0;  // for --verbose
+    virtual void hostWarned(RemoteHost& host, const std::string& text) = 0;    // for everybody
   };
   enum class State {
     kIdle,

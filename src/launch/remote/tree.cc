@@ -29,10 +29,14 @@ Result<std::string> content(const std::string& path) {
   return bytes;
 }
 
-// The linker's hash of a program or library; nothing for other files. Reads a few kilobytes, where
-// a hash of our own would have to read everything at every start.
+// The linker's hash of a program or library; nothing for other files, and for one that ends before
+// its segments do. Reads a few kilobytes, where a hash of our own would have to read everything at
+// every start.
 std::optional<std::string> buildId(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  std::optional<std::string> found;
   Elf64_Ehdr header{};
   if (!file.read(reinterpret_cast<char*>(&header), sizeof(header)) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -44,6 +48,7 @@ std::optional<std::string> buildId(const std::string& path) {
     file.seekg(static_cast<std::streamoff>(header.e_phoff +
                                            static_cast<std::size_t>(i) * sizeof(segment)));
     if (!file.read(reinterpret_cast<char*>(&segment), sizeof(segment))) return std::nullopt;
+    if (error || segment.p_offset + segment.p_filesz > size) return std::nullopt;
     if (segment.p_type != PT_NOTE || segment.p_filesz > 65536) continue;
     std::string notes(segment.p_filesz, '\0');
     file.seekg(static_cast<std::streamoff>(segment.p_offset));
@@ -56,12 +61,27 @@ std::optional<std::string> buildId(const std::string& path) {
       const std::size_t end = text + (note.n_descsz + 3U) / 4 * 4;
       if (end > notes.size() || end <= at) break;
       if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz >= 8) {
-        return notes.substr(text, note.n_descsz);
+        found = notes.substr(text, note.n_descsz);
       }
       at = end;
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+Result<std::string> hexDigest(std::string_view bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1) {
+    return Status::internal("no SHA-256 in this OpenSSL");
+  }
+  std::string hex;
+  for (unsigned i = 0; i < length; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    hex += kDigits[digest[i] >> 4];
+    hex += kDigits[digest[i] & 15];
+  }
+  return hex;
 }
 
 Result<std::string> idOf(const std::vector<TreeFile>& files) {
@@ -78,19 +98,19 @@ Result<std::string> idOf(const std::vector<TreeFile>& files) {
       text += *bytes;
     }
   }
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned length = 0;
-  if (EVP_Digest(text.data(), text.size(), digest, &length, EVP_sha256(), nullptr) != 1) {
-    return Status::internal("no SHA-256 in this OpenSSL");
-  }
-  std::string hex;
-  for (unsigned i = 0; i < 12; ++i) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
+  Result<std::string> digest = hexDigest(text);
+  if (!digest.ok()) return digest.status();
+  return digest->substr(0, 24);
 }
+
+std::string manifestHead(const Tree& tree) { return "farandole " + tree.id + "\n"; }
+
+std::string manifestLine(const TreeFile& file, const std::string& digest) {
+  const std::string what = file.link.empty() ? "file " + digest : "link " + file.link;
+  return what + " " + file.name + "\n";
+}
+
+std::size_t padded(std::size_t bytes) { return (bytes + 511) / 512 * 512; }
 
 void addFolder(const fs::path& root, const std::string& name, std::string_view prefix,
                std::vector<TreeFile>& files) {
@@ -151,6 +171,8 @@ Result<Tree> ownTree() {
   tree.files.push_back({"bin/farandole", command, {}});
   addFolder(root, "lib", "libfarandole", tree.files);
   addFolder(root, "lib/farandole", "", tree.files);
+  // For machines that compile TensorFlow's operations.
+  addFolder(root, "include", "farandole.h", tree.files);
   std::sort(tree.files.begin(), tree.files.end(),
             [](const TreeFile& a, const TreeFile& b) { return a.name < b.name; });
   Result<std::string> id = idOf(tree.files);
@@ -164,40 +186,54 @@ std::string treeId() {
   return tree.ok() ? tree->id : std::string();
 }
 
+Result<std::string> digestOf(const std::string& path) {
+  Result<std::string> bytes = content(path);
+  return bytes.ok() ? hexDigest(*bytes) : bytes;
+}
+
 Result<std::size_t> archiveBytes(const Tree& tree) {
   std::size_t total = 1024;
+  std::size_t manifest = manifestHead(tree).size();
   for (const TreeFile& file : tree.files) {
     total += 512;
+    manifest += manifestLine(file, std::string(64, '0')).size();
     if (!file.link.empty()) continue;
     std::error_code error;
     const auto bytes = fs::file_size(file.path, error);
     if (error) return Status::fromErrno("cannot read '" + file.path + "'", error.value());
-    total += (bytes + 511) / 512 * 512;
+    total += padded(bytes);
   }
-  return total;
+  return total + 512 + padded(manifest);
 }
 
 Result<std::string> archive(const Tree& tree) {
   std::string tar;
-  // The command comes last: a tree that has it is whole. (tar does not mind an archive that ends
-  // after any of its files.)
-  std::vector<TreeFile> files = tree.files;
-  std::stable_partition(files.begin(), files.end(),
-                        [](const TreeFile& file) { return file.name != "bin/farandole"; });
-  for (const TreeFile& file : files) {
+  std::string manifest = manifestHead(tree);
+  const auto add = [&tar](const TreeFile& file, const std::string& bytes) {
+    tar += tarHeader(file, bytes.size(), file.name.starts_with("bin/") ? 0755 : 0644);
+    tar += bytes;
+    tar.append(padded(bytes.size()) - bytes.size(), '\0');
+  };
+  for (const TreeFile& file : tree.files) {
     if (file.name.size() >= 100 || file.link.size() >= 100) {
       return Status::internal("the name '" + file.name + "' is too long for an archive");
     }
+    if ((file.name + file.link).find_first_of(" \n") != std::string::npos) {
+      return Status::internal("the name '" + file.name + "' has a blank in it");
+    }
     if (!file.link.empty()) {
       tar += tarHeader(file, 0, 0777);
+      manifest += manifestLine(file, {});
       continue;
     }
     Result<std::string> bytes = content(file.path);
     if (!bytes.ok()) return bytes.status();
-    tar += tarHeader(file, bytes->size(), file.name.starts_with("bin/") ? 0755 : 0644);
-    tar += *bytes;
-    tar.append((512 - bytes->size() % 512) % 512, '\0');
+    Result<std::string> digest = hexDigest(*bytes);
+    if (!digest.ok()) return digest.status();
+    manifest += manifestLine(file, *digest);
+    add(file, *bytes);
   }
+  add({kManifest, {}, {}}, manifest);
   tar.append(1024, '\0');
   return tar;
 }

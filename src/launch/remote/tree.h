@@ -1,7 +1,8 @@
 // The tree: the files of this installation that another machine needs to run its part of a job.
 //
-// It is relocatable: bin/ finds lib/ beside it. Two trees with the same id have the same content:
-// the id is made of the linker's build ids and of the bytes of everything that has none.
+// It is relocatable: bin/ finds lib/ beside it. Two trees with the same id were built the same: the
+// id is made of the linker's build ids of whole programs and libraries and of the bytes of all
+// else.
 #pragma once
 
 #include <string>
@@ -29,9 +30,16 @@ Result<Tree> ownTree();
 // Its id, "" if it cannot be found out.
 std::string treeId();
 
+// In the archive: "farandole ID", and for each other file a line "file SHA256 NAME" or "link TARGET
+// NAME".
+inline constexpr char kManifest[] = "manifest";
+
+// SHA-256, hexadecimal.
+Result<std::string> digestOf(const std::string& path);
+
 // How large archive() will be.
 Result<std::size_t> archiveBytes(const Tree& tree);
-// The tree as a tar archive, for /usr/bin/tar of any kind.
+// The tree with its manifest as a tar archive, for /usr/bin/tar of any kind.
 Result<std::string> archive(const Tree& tree);
 
 }  // namespace farandole::remote

@@ -10,6 +10,6 @@ target_include_directories(multiproc_launch PRIVATE ${CMAKE_CURRENT_LIST_DIR}/..
 target_compile_definitions(multiproc_launch PRIVATE
   FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>" LAUNCH_ACTOR="$<TARGET_FILE:launch_actor>"
   FARANDOLE_LIBRARY="$<TARGET_FILE:farandole>")
-add_dependencies(multiproc_launch farandole_command launch_actor)
+add_dependencies(multiproc_launch farandole_command farandole_python launch_actor)
 farandole_light_test(multiproc_launch)
 gtest_discover_tests(multiproc_launch TEST_PREFIX multiproc. PROPERTIES LABELS multiproc TIMEOUT 120 DISCOVERY_TIMEOUT 60)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "launch/command.h"
@@ -103,6 +104,71 @@ TEST(LaunchOutput, FolderThatCannotBeCreatedIsAnError) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("cannot create the folder"));
   EXPECT_EQ(outcome.out, "");
+}
+
+TEST(LaunchOutput, CopyThatCannotBeWrittenIsSaidOncePerRank) {
+  TemporaryFolder folder;
+  Command::Options limited;
+  limited.program = "/bin/sh";
+  const auto job = [&](const std::string& option) {
+    // Files may have 4 KiB; what is longer is an error, as a full disk is.
+    return std::vector<std::string>{
+        "-c", "trap '' XFSZ; ulimit -f 8; exec " FARANDOLE_COMMAND " run -q " + option +
+                  " -np 2 --output-filename " + folder.path() +
+                  "/logs sh -c 'i=0; while [ $i -lt 400 ]; do echo line $i of some length; "
+                  "echo line $i of some length >&2; i=$((i+1)); done; [ $RANK = 0 ] || echo end'"};
+  };
+  Command command(job(""), limited);
+  const Outcome outcome = command.finish();
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("[1]<stdout>:end\n"));
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_EQ(countOf(outcome.err, std::string("the output of rank ") + rank +
+                                       " is no longer kept: cannot write to " + folder.path() +
+                                       "/logs/rank." + rank + ": File too large\n"),
+              1)
+        << outcome.err;
+  }
+  Command strict(job("--require-logs"), limited);
+  const Outcome refused = strict.finish();
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("the output of 2 of 2 ranks was not kept (--require-logs)"));
+  EXPECT_EQ(runCommand(shellJob(1, "echo a",
+                                {"--require-logs", "--output-filename", folder.path() + "/logs"}))
+                .code,
+            0);
+}
+
+TEST(LaunchOutput, PreparedLinksAreNotFollowed) {
+  namespace fs = std::filesystem;
+  TemporaryFolder folder;
+  const std::string logs = folder.path() + "/logs";
+  folder.write("precious", "mine\n");
+  fs::create_directories(logs + "/rank.0");
+  fs::create_directories(folder.path() + "/elsewhere");
+  fs::create_symlink(folder.path() + "/precious", logs + "/rank.0/stdout");
+  const auto run = [&] {
+    return runCommand(shellJob(1, "echo a", {"-q", "--output-filename", logs}));
+  };
+  EXPECT_EQ(run().code, 0);
+  EXPECT_EQ(folder.read("precious"), "mine\n");
+  EXPECT_EQ(folder.read("logs/rank.0/stdout"), "a\n");
+  // A folder of a rank elsewhere, in a place where only we can have said so; and in another.
+  fs::remove_all(logs + "/rank.0");
+  fs::create_symlink(folder.path() + "/elsewhere", logs + "/rank.0");
+  EXPECT_EQ(run().code, 0);
+  EXPECT_EQ(folder.read("elsewhere/stdout"), "a\n");
+  fs::permissions(logs, fs::perms::all);
+  const Outcome refused = run();
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err,
+              HasSubstr("logs/rank.0' is a symbolic link that somebody else may have"));
+  // The whole folder.
+  fs::create_symlink(folder.path() + "/elsewhere", folder.path() + "/mine");
+  EXPECT_EQ(
+      runCommand(shellJob(1, "echo b", {"-q", "--output-filename", folder.path() + "/mine"})).code,
+      0);
+  EXPECT_EQ(folder.read("elsewhere/rank.0/stdout"), "b\n");
 }
 
 TEST(LaunchOutput, ColoursOnlyOnATerminalAndOnlyIfWelcome) {

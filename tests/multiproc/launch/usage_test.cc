@@ -1,6 +1,7 @@
 // Mistakes on the command line: one line that says what to type instead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "launch/command.h"
 #include "launch/suggest.h"
@@ -78,6 +79,23 @@ TEST(LaunchUsage, HelpAndVersion) {
   EXPECT_THAT(runCommand({"--help"}).out, HasSubstr("run"));
   EXPECT_EQ(runCommand({"--version"}).out, "farandole " FARANDOLE_VERSION "\n");
   EXPECT_EQ(runCommand({}).code, 2);
+}
+
+TEST(LaunchUsage, InitSaysWhoGetsTheKeys) {
+  if (::geteuid() != 0) return;  // only root gives files away
+  TemporaryFolder folder;
+  const std::vector<std::string> words{"init", "--workers", "w1@10.0.0.6", "--image",
+                                       "x",    "--dir",     folder.path(), "--dry-run"};
+  const auto init = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return runCommand(all).out;
+  };
+  EXPECT_THAT(init({}), HasSubstr("the private keys would be given to user 1000 ("));
+  EXPECT_THAT(init({"--uid", "12003"}),
+              HasSubstr("the private keys would be given to user 12003 (nobody here has that "
+                        "number), because that is the user in the containers"));
+  EXPECT_THAT(init({"--user", "root"}), testing::Not(HasSubstr("given to user")));
 }
 
 TEST(LaunchUsage, Suggestions) {

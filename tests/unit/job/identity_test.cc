@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -133,6 +134,49 @@ TEST_F(IdentityTest, WithoutASecretOnlyOnLoopback) {
   struct stat about {};
   ASSERT_EQ(::stat((folder_ + "/.cache/farandole/loopback-secret").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(IdentityTest, FolderOfTheSecretIsThisUsersAlone) {
+  torchrun();
+  variables_.erase("FARANDOLE_SECRET");
+  variables_["MASTER_ADDR"] = "127.0.0.1";
+  const mode_t before = ::umask(0);
+  EXPECT_TRUE(identity().ok());
+  ::umask(before);
+  const std::string ours = folder_ + "/.cache/farandole";
+  const auto mode = [](const std::string& path) {
+    struct stat about {};
+    EXPECT_EQ(::stat(path.c_str(), &about), 0);
+    return about.st_mode & 0777;
+  };
+  EXPECT_EQ(mode(folder_ + "/.cache"), 0700u);
+  EXPECT_EQ(mode(ours), 0700u);
+  // As an older release left it.
+  ASSERT_EQ(::chmod(ours.c_str(), 0777), 0);
+  EXPECT_TRUE(identity().ok());
+  EXPECT_EQ(mode(ours), 0700u);
+  variables_.erase("HOME");
+  EXPECT_THAT(refusal(), HasSubstr("neither HOME nor XDG_CACHE_HOME is set"));
+  EXPECT_FALSE(std::filesystem::exists("/.cache/farandole"));
+}
+
+TEST_F(IdentityTest, SecretOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) return;  // only root can make such a file
+  torchrun();
+  variables_.erase("FARANDOLE_SECRET");
+  const std::string path = write("secret", kSecret, 0600);
+  ASSERT_EQ(::chown(path.c_str(), 12002, 12002), 0);
+  variables_["FARANDOLE_SECRET_FILE"] = path;
+  EXPECT_THAT(refusal(), HasSubstr("belongs to user 12002"));
+  // The one that ranks of one machine share.
+  variables_.erase("FARANDOLE_SECRET_FILE");
+  variables_["MASTER_ADDR"] = "127.0.0.1";
+  const std::string ours = folder_ + "/.cache/farandole";
+  ASSERT_TRUE(identity().ok());
+  ASSERT_EQ(::chown((ours + "/loopback-secret").c_str(), 12002, 12002), 0);
+  EXPECT_THAT(refusal(), HasSubstr("loopback-secret belongs to user 12002"));
+  ASSERT_EQ(::chown(ours.c_str(), 12002, 12002), 0);
+  EXPECT_THAT(refusal(), HasSubstr("farandole belongs to user 12002"));
 }
 
 TEST_F(IdentityTest, SecretFromAFile) {

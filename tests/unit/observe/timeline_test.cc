@@ -53,6 +53,21 @@ class TimelineTest : public testing::Test {
   std::string path_;
 };
 
+TEST_F(TimelineTest, PreparedLinkIsNotFollowed) {
+  const std::string precious = directory_ / "precious";
+  std::ofstream(precious) << "mine";
+  std::filesystem::create_symlink(precious, path_);
+  std::filesystem::permissions(directory_, std::filesystem::perms::all);
+  EXPECT_FALSE(Timeline::createFile(path_).ok());
+  Timeline timeline;
+  EXPECT_FALSE(timeline.start(path_, 0, "alpha").ok());
+  EXPECT_EQ(content(), "mine");
+  // One of this user's own, where nobody else could have made it.
+  std::filesystem::permissions(directory_, std::filesystem::perms::owner_all);
+  EXPECT_TRUE(Timeline::createFile(path_).ok());
+  EXPECT_NE(content(), "mine");
+}
+
 TEST_F(TimelineTest, RecordsEventsOfOneRank) {
   Timeline timeline;
   EXPECT_FALSE(timeline.enabled());

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "launch/bounded_command.h"
+#include "unit/launch/hosts/temp_folder.h"
 
 namespace farandole::mpi {
 namespace {
@@ -125,6 +128,25 @@ TEST(MpiCommand, LenderIsFoundWhereverItsNameIsOdd) {
   ASSERT_EQ(words.size(), 3u);
   EXPECT_THAT(words[2], HasSubstr("'/opt/it'\\''s $HOME/farandole'"));
   EXPECT_THAT(words[2], HasSubstr("mpi-lend job 30"));
+}
+
+TEST(MpiCommand, LenderThatOthersMayHaveWrittenIsNotExecuted) {
+  const TempFolder folder;
+  const std::string command =
+      folder.write("farandole/id/bin/farandole", "#!/bin/sh\necho \"$@\"\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const auto lend = [&] {
+    const std::vector<std::string> lender = lenderWords("id", "/no/such/farandole", "job", 30);
+    std::vector<std::string> words{"env", "XDG_CACHE_HOME=" + folder.path(), "PATH=/usr/bin:/bin"};
+    words.insert(words.end(), lender.begin(), lender.end());
+    return runBounded(words, Deadline::after(std::chrono::seconds(20)));
+  };
+  EXPECT_EQ(lend().out, "mpi-lend job 30\n");
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  const auto refused = lend();
+  EXPECT_EQ(refused.exitCode, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr(folder.path() + " can be written by others: chmod go-w"));
 }
 
 }  // namespace
