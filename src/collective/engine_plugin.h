@@ -54,7 +54,7 @@ class Engine {
   virtual std::string_view notice() const = 0;
 
   // Collective over all ranks: everybody's text, by rank. For what ranks must know of each other
-  // before they can talk (addresses, the job's secret).
+  // before they can talk (addresses, public keys). Others on the network may read it.
   virtual Result<std::vector<std::string>> exchange(std::string_view mine, Deadline deadline) = 0;
 
   // Collective over the ranks named, in the order of their member numbers; this process is one of

@@ -333,6 +333,11 @@ void Conductor::failEverything(const Status& status) {
 
 void Conductor::fail(Status status) {
   neighbourhood_.fail(std::move(status));
+  // At once: whatever ends this process before a driver says good-bye, the others shall not take it
+  // for the cause.
+  if (const Status first = neighbourhood_.failure(); first.code() != Code::kShutdown) {
+    marks_.leave(gaveUpBecauseOf(first.rank()));
+  }
   kickBackground();
   wakeWaiters();
 }

@@ -62,6 +62,7 @@ void Watch::fail(Status status) {
 void Watch::rankEnded(const RankEnd& end) {
   {
     const std::lock_guard lock(mutex_);
+    if (firstTold_ < 0) firstTold_ = end.rank;
     accounts_.insert_or_assign(end.rank, end);
   }
   if (end.rank < 0) {
@@ -147,7 +148,22 @@ void Watch::peerEnded(const Peer& peer) {
       Code::kPeerLost,
       accountOf(peer.rank, "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
                                std::to_string(peer.pid) + ") has ended without shutting down"));
+  // A library may end a process as soon as it misses another (Open MPI does, without a word): the
+  // end that came first is the cause, though this one was the first to be seen from here.
+  if (const auto first = endedBefore(peer.rank)) {
+    return fail(Status(Code::kPeerLost, describe(*first)).withRank(first->rank, first->host));
+  }
   fail(status.withRank(peer.rank, peer.host));
+}
+
+std::optional<RankEnd> Watch::endedBefore(std::int32_t rank) {
+  const std::lock_guard lock(mutex_);
+  if (firstTold_ < 0 || firstTold_ == rank || marks_.of(firstTold_) != kStillHere) {
+    return std::nullopt;
+  }
+  const RankEnd& first = accounts_[firstTold_];
+  if (!first.signalled && !first.hostLost) return std::nullopt;
+  return first;
 }
 
 std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {

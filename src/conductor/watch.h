@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,6 +62,8 @@ class Watch {
   void tell(News news);
   void judge(const News& news);
   void peerEnded(const Peer& peer);
+  // The first end that was told, if it is another rank's and was no decision of that rank.
+  std::optional<RankEnd> endedBefore(std::int32_t rank);
   // Waits a moment for the agent's account of it.
   std::string accountOf(std::int32_t rank, std::string otherwise);
   void lookForStopped();
@@ -78,6 +81,7 @@ class Watch {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::map<std::int32_t, RankEnd> accounts_;
+  std::int32_t firstTold_ = -1;  // whose account came first
   std::vector<News> news_;
   std::thread thread_;
 };

@@ -124,19 +124,18 @@ Result<std::string> ownSecret(const GetEnv& getEnv) {
 }
 
 Status giveSecret(const GetEnv& getEnv, Identity& identity) {
-  std::string& secret = identity.config.secret;
-  if (!secret.empty()) return {};
-  const std::string path = valueOf(getEnv, "FARANDOLE_SECRET_FILE");
-  if (path.empty() && !isLoopback(identity.meeting->address)) {
+  auto found = givenSecret(getEnv);
+  FARANDOLE_RETURN_IF_ERROR(found.status());
+  if (found->empty() && !isLoopback(identity.meeting->address)) {
     return Status::invalid(
         "this job has no secret, and its ranks would take orders from anybody who reaches " +
         identity.meeting->address +
         ": make one (openssl rand -hex 32 > secret; chmod 600 secret) and give it to all ranks with"
         " FARANDOLE_SECRET_FILE=secret or FARANDOLE_SECRET=…");
   }
-  auto found = path.empty() ? ownSecret(getEnv) : secretFrom(path, "FARANDOLE_SECRET_FILE=" + path);
+  if (found->empty()) found = ownSecret(getEnv);
   FARANDOLE_RETURN_IF_ERROR(found.status());
-  secret = std::move(found).value();
+  identity.config.secret = std::move(found).value();
   return {};
 }
 
@@ -183,6 +182,9 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
   config.crossSize = *size / *localSize;
   if (config.host == "localhost") config.host = hostName();
   identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), *ours};
+  if (const std::string& address = identity.meeting->address; isLoopback(address)) {
+    keepToLoopback(config, address == "localhost" ? "127.0.0.1" : address);
+  }
   // Two jobs, or two attempts of one, do not meet by mistake.
   if (config.job.empty()) {
     config.job = "env-" + identity.meeting->address + "-" + std::to_string(*ours) + "-" +
@@ -193,6 +195,19 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
 }
 
 }  // namespace
+
+void keepToLoopback(Config& config, const std::string& address) {
+  if (config.bind.empty() && config.advertise.empty() && config.interfaces.empty()) {
+    config.bind = address;
+  }
+}
+
+Result<std::string> givenSecret(const GetEnv& getEnv) {
+  if (std::string secret = valueOf(getEnv, "FARANDOLE_SECRET"); !secret.empty()) return secret;
+  const std::string path = valueOf(getEnv, "FARANDOLE_SECRET_FILE");
+  if (path.empty()) return std::string();
+  return secretFrom(path, "FARANDOLE_SECRET_FILE=" + path);
+}
 
 Result<Identity> identify(const GetEnv& getEnv) {
   auto config = Config::read(getEnv);

@@ -21,4 +21,11 @@ struct Identity {
 // made when it is missing.
 Result<Identity> identify(const std::function<const char*(const char*)>& getEnv);
 
+// For ranks that are all on this machine: none of their ports can be reached from others, unless
+// the user has said where to listen.
+void keepToLoopback(Config& config, const std::string& address = "127.0.0.1");
+
+// What FARANDOLE_SECRET or FARANDOLE_SECRET_FILE say; empty: neither is set.
+Result<std::string> givenSecret(const std::function<const char*(const char*)>& getEnv);
+
 }  // namespace farandole

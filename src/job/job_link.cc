@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "job/identity.h"
+
 namespace farandole {
 
-Result<std::unique_ptr<JobLink>> JobLink::start(const Config& config, std::uint64_t epoch) {
+Result<std::unique_ptr<JobLink>> JobLink::start(Config config, std::uint64_t epoch) {
+  if (config.size == config.localSize) keepToLoopback(config);
   LinkMeshOptions options;
   options.job = config.job;
   options.secretHex = config.secret;

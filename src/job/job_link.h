@@ -18,7 +18,7 @@ class JobLink {
   // What became of a peer's connection; see LinkMesh::onPeerEnd. Any thread.
   using PeerEnd = std::function<void(int rank, const Status&)>;
 
-  static Result<std::unique_ptr<JobLink>> start(const Config& config, std::uint64_t epoch);
+  static Result<std::unique_ptr<JobLink>> start(Config config, std::uint64_t epoch);
   ~JobLink() { stop(); }
 
   LinkMesh& mesh() { return *mesh_; }

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kMaxKey = 1 << 10;
 constexpr std::size_t kMaxValue = 512 << 10;
-constexpr std::size_t kMaxStore = std::size_t{64} << 20;
+// How long rank 0 may take to say what a question that is given up was waiting for.
+constexpr Duration kWithdrawal = std::chrono::seconds(1);
+constexpr Duration kLongestWait = std::chrono::hours(1);
 // Not an epoch of the data's mesh, which count from 1.
 constexpr std::uint32_t kEpoch = 0;
 
@@ -56,7 +58,14 @@ Result<LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
 
 }  // namespace
 
-LinkBootstrap::LinkBootstrap(const Config& config) : rank_(config.rank), size_(config.size) {}
+LinkBootstrap::LinkBootstrap(const Config& config)
+    : rank_(config.rank),
+      size_(config.size),
+      store_(config.size,
+             [this](int rank, std::uint64_t number, const Status& status, std::string_view value) {
+               answerLocked({rank, static_cast<std::uint32_t>(number)},
+                            {status.code(), status.ok() ? std::string(value) : status.message()});
+             }) {}
 
 Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
                                                             const Meeting& meeting,
@@ -69,6 +78,8 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   options.host = config.host;
   options.epoch = kEpoch;
   options.connectTime = std::max(deadline.at() - Clock::now(), Duration::zero());
+  // Only rank 0 is called.
+  options.ports.bind = "127.0.0.1";
   if (config.rank == 0) {
     options.ports.bind = config.bind;
     options.ports.low = options.ports.high = static_cast<std::uint16_t>(meeting.port);
@@ -132,73 +143,58 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
   FARANDOLE_RETURN_IF_ERROR(over_);
   const std::uint32_t number = ++lastNumber_;
   mine_[number];
-  if (rank_ == 0) {
-    serve({0, number}, what, std::string(key), std::string(value), count);
-    flush(lock);
-  } else {
-    Writer writer = begin(static_cast<std::uint8_t>(what));
-    writer.number(number);
-    writer.number(static_cast<std::int32_t>(count));
-    writer.text(key);
-    writer.text(value);
-    lock.unlock();
-    const Status sent = mesh_->sendControl(0, stringOf(writer));
-    lock.lock();
-    if (!sent.ok()) {
-      mine_.erase(number);
-      return sent;
-    }
-  }
-  const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
-  while (!done()) {
-    if (deadline.isNever()) {
-      came_.wait(lock);
-    } else if (came_.wait_until(lock, deadline.at()) == std::cv_status::timeout && !done()) {
-      mine_.erase(number);
-      return Status::timeout("no rank has provided '" + std::string(key) + "' in time");
+  Status posed = pose(lock, number, what, key, value, count);
+  if (posed.ok() && !awaitAnswer(lock, number, deadline)) {
+    // Withdrawn, so that it does not count when this rank asks again.
+    posed = pose(lock, number, Ask::kCancel, key, "", 0);
+    if (posed.ok() && !awaitAnswer(lock, number, Deadline::after(kWithdrawal))) {
+      posed = Status::timeout("rank 0 does not answer ('" + std::string(key) + "')");
     }
   }
   const std::optional<Answer> answer = std::exchange(mine_[number], std::nullopt);
   mine_.erase(number);
+  if (!posed.ok()) return posed;
   if (!answer) return over_;
   if (answer->code != Code::kOk) return Status(answer->code, answer->text);
   return answer->text;
 }
 
+Status LinkBootstrap::pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
+                           std::string_view key, std::string_view value, int count) {
+  if (rank_ == 0) {
+    serve({0, number}, what, std::string(key), std::string(value), count);
+    flush(lock);
+    return {};
+  }
+  Writer writer = begin(static_cast<std::uint8_t>(what));
+  writer.number(number);
+  writer.number(static_cast<std::int32_t>(count));
+  writer.text(key);
+  writer.text(value);
+  lock.unlock();
+  Status sent = mesh_->sendControl(0, stringOf(writer));
+  lock.lock();
+  return sent;
+}
+
+bool LinkBootstrap::awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number,
+                                Deadline deadline) {
+  const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
+  while (!done() && !deadline.passed()) came_.wait_for(lock, deadline.left(kLongestWait));
+  return done();
+}
+
 void LinkBootstrap::serve(const Question& question, Ask what, std::string key, std::string value,
                           int count) {
-  if (what == Ask::kPut) {
-    bytes_ += key.size() + value.size();
-    if (bytes_ > kMaxStore) {
-      return answerLocked(question, {Code::kOutOfMemory, "too many values in bootstrap"});
-    }
-    const auto [entry, added] = values_.emplace(key, std::move(value));
-    if (!added) {
-      return answerLocked(question, {Code::kInvalidArgument, "'" + key + "' was provided twice"});
-    }
-    answerLocked(question, {});
-    for (const Question& each : std::exchange(waiting_[key], {})) {
-      answerLocked(each, {Code::kOk, entry->second});
-    }
-    waiting_.erase(key);
-    return;
+  switch (what) {
+    case Ask::kPut:
+      return store_.put(question.rank, question.number, {std::move(key), std::move(value)});
+    case Ask::kGet: return store_.get(question.rank, question.number, {std::move(key)});
+    case Ask::kFence:
+      return store_.fence(question.rank, question.number,
+                          {std::move(key), static_cast<std::uint32_t>(count)});
+    case Ask::kCancel: return store_.cancel(question.rank, question.number);
   }
-  if (what == Ask::kGet) {
-    if (const auto found = values_.find(key); found != values_.end()) {
-      return answerLocked(question, {Code::kOk, found->second});
-    }
-    waiting_[key].push_back(question);
-  } else {
-    auto& present = fences_[key];
-    present.push_back(question);
-    if (static_cast<int>(present.size()) >= count) {
-      for (const Question& each : std::exchange(present, {})) answerLocked(each, {});
-      fences_.erase(key);
-      return;
-    }
-  }
-  // Somebody who is no more will not bring it.
-  if (!over_.ok()) failWaitingLocked(over_);
 }
 
 void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
@@ -214,16 +210,6 @@ void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
   writer.number(static_cast<std::uint8_t>(answer.code));
   writer.text(answer.text);
   outgoing_.emplace_back(question.rank, stringOf(writer));
-}
-
-void LinkBootstrap::failWaitingLocked(const Status& status) {
-  for (auto* questions : {&waiting_, &fences_}) {
-    for (const auto& [key, each] : std::exchange(*questions, {})) {
-      for (const Question& question : each) {
-        answerLocked(question, {status.code(), status.message()});
-      }
-    }
-  }
 }
 
 void LinkBootstrap::flush(std::unique_lock<std::mutex>& lock) {
@@ -246,6 +232,7 @@ void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std:
   end.hostLost = true;
   end.account = text;
   ends_.push_back(end);
+  if (rank_ == 0) store_.rankEnded(end);
   if (over_.ok()) over_ = Status(Code::kPeerLost, text).withRank(rank, host);
   came_.notify_all();
 }
@@ -261,7 +248,6 @@ void LinkBootstrap::peerEnded(int rank, const Status& status) {
   rankLostLocked(rank, status.host(), status.message());
   if (rank_ == 0) {
     lost_.insert(rank);
-    failWaitingLocked(over_);
     Writer writer = begin(kRankEnd);
     writer.number(static_cast<std::int32_t>(rank));
     writer.text(std::string_view(status.host()).substr(0, kMaxKey));
@@ -284,7 +270,7 @@ void LinkBootstrap::received(int from, std::span<const std::byte> message) {
     std::string key = reader.text(kMaxKey);
     std::string value = reader.text(kMaxValue);
     const bool known = type >= static_cast<std::uint8_t>(Ask::kPut) &&
-                       type <= static_cast<std::uint8_t>(Ask::kFence);
+                       type <= static_cast<std::uint8_t>(Ask::kCancel);
     if (!reader.finished() || !known || key.empty()) return;
     serve({from, number}, static_cast<Ask>(type), std::move(key), std::move(value), count);
   } else if (from == 0 && type == kAnswer) {

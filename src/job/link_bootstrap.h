@@ -19,6 +19,7 @@
 
 #include "base/config.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/rendezvous.h"
 #include "link/link_mesh.h"
 
 namespace farandole {
@@ -46,7 +47,7 @@ class LinkBootstrap final : public Bootstrap {
   void forgetAfterFork() override;
 
  private:
-  enum class Ask : std::uint8_t { kPut = 1, kGet = 2, kFence = 3 };
+  enum class Ask : std::uint8_t { kPut = 1, kGet = 2, kFence = 3, kCancel = 4 };
   struct Answer {
     Code code = Code::kOk;
     std::string text;
@@ -62,10 +63,15 @@ class LinkBootstrap final : public Bootstrap {
   void received(int from, std::span<const std::byte> message);
   void peerEnded(int rank, const Status& status);
 
+  // Sends a question, or answers it if this is rank 0; with the lock held before and after.
+  Status pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
+              std::string_view key, std::string_view value, int count);
+  // True when the answer is there or none will come.
+  bool awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number, Deadline deadline);
+
   // Rank 0's; with mutex_ held. Answers go out when it is released.
   void serve(const Question& question, Ask what, std::string key, std::string value, int count);
   void answerLocked(const Question& question, Answer answer);
-  void failWaitingLocked(const Status& status);
   // Sends what has gathered, without the lock.
   void flush(std::unique_lock<std::mutex>& lock);
   void rankLostLocked(int rank, const std::string& host, const std::string& text);
@@ -83,10 +89,7 @@ class LinkBootstrap final : public Bootstrap {
   std::function<void(const RankEnd&)> callback_;
   std::vector<RankEnd> ends_;  // not told yet
   // Rank 0's.
-  std::map<std::string, std::string> values_;
-  std::size_t bytes_ = 0;
-  std::map<std::string, std::vector<Question>> waiting_;  // for a value
-  std::map<std::string, std::vector<Question>> fences_;
+  Rendezvous store_;
   std::set<int> lost_;
   std::vector<std::pair<int, std::string>> outgoing_;
 };

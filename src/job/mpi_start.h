@@ -21,6 +21,13 @@ struct MpiStart {
 // Collective over all of MPI's ranks. Fills in who this rank is.
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline);
 
+// The part of it that comes after MPI's own start: the ranks learn where everybody is, and come to
+// a secret of their own although others may read what MPI carries. given: a secret that all ranks
+// have from elsewhere, which then also keeps out whoever can alter it; empty: none. config.rank and
+// config.size are set.
+Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& config,
+                                                   const std::string& given, Deadline deadline);
+
 // The engine of a rank that the launcher has started and to which it has brought an MPI. Collective
 // over all ranks.
 Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline deadline);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "launch/mpi/scratch.h"
 #include "launch/process_table.h"
 
 extern char** environ;
@@ -56,7 +57,7 @@ void detach(int pipe) {
   ::close_range(static_cast<unsigned>(pipe) + 1, ~0U, 0);
 }
 
-[[noreturn]] void guard(int pipe, const std::string& job) {
+[[noreturn]] void guard(int pipe, const std::string& job, const std::vector<std::string>& folders) {
   detach(pipe);
   dropInheritedMark();
   char message = 0;
@@ -65,22 +66,26 @@ void detach(int pipe) {
   do {
     n = ::read(pipe, &message, 1);
   } while (n < 0 && errno == EINTR);
-  if (n != 1 || message != kDismissed) endJob(job);
+  if (n != 1 || message != kDismissed) {
+    endJob(job);
+    mpi::removeScratch(folders);
+  }
   ::_exit(0);
 }
 
 // Runs in the vfork child, on the parent's memory, which it must not change.
-[[noreturn]] void becomeBetween(int readEnd, int writeEnd, const std::string& job) {
+[[noreturn]] void becomeBetween(int readEnd, int writeEnd, const std::string& job,
+                                const std::vector<std::string>& folders) {
   ::close(writeEnd);
   ::setsid();
   const pid_t guardian = ::fork();
-  if (guardian == 0) guard(readEnd, job);
+  if (guardian == 0) guard(readEnd, job, folders);
   ::_exit(guardian < 0 ? errno : 0);
 }
 
 }  // namespace
 
-Result<Guardian> Guardian::start(const std::string& job) {
+Result<Guardian> Guardian::start(const std::string& job, const std::vector<std::string>& folders) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno("cannot create a pipe", errno);
   UniqueFd read(ends[0]);
@@ -90,7 +95,7 @@ Result<Guardian> Guardian::start(const std::string& job) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   // vfork: our page tables are copied once, for the guardian itself.
   const pid_t between = ::vfork();
-  if (between == 0) becomeBetween(ends[0], ends[1], job);
+  if (between == 0) becomeBetween(ends[0], ends[1], job, folders);
   if (between < 0) return Status::fromErrno("cannot start the guardian process", errno);
   int status = 0;
   while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {

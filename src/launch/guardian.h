@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -17,7 +18,10 @@ namespace farandole {
 class Guardian {
  public:
   // Forks: call it before any thread is started. The job's processes are known by their mark.
-  static Result<Guardian> start(const std::string& job);
+  // folders: removed with all that is in them once the job has ended without the launcher, as far
+  // as they are this user's own (mpi::removeScratch).
+  static Result<Guardian> start(const std::string& job,
+                                const std::vector<std::string>& folders = {});
 
   // Nothing is left to guard.
   void dismiss();

@@ -13,6 +13,7 @@
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
 #include "launch/listening.h"
+#include "launch/mpi/scratch.h"
 #include "launch/poll_for.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"
@@ -66,9 +67,11 @@ Status JobRunner::prepare() {
   FARANDOLE_RETURN_IF_ERROR(
       locals_.allowDescriptors(static_cast<int>(local_.ranks.size() + plan_.hosts.size())));
   // Before the signals are blocked, so that the guardian has ordinary ones.
-  auto guardian = Guardian::start(plan_.job);
+  const std::vector<std::string> scratch = mpi::scratchFolders(plan_);
+  auto guardian = Guardian::start(plan_.job, scratch);
   if (!guardian.ok()) return guardian.status();
   guardian_ = std::move(*guardian);
+  FARANDOLE_RETURN_IF_ERROR(mpi::makeScratch(scratch));
   FARANDOLE_RETURN_IF_ERROR(locals_.open(plan_.job));
 
   auto signals = SignalEvents::open();
@@ -212,6 +215,7 @@ Result<int> JobRunner::run() {
   finishOutput();
   const int code = conclude();
   flushConsole();
+  mpi::removeScratch(mpi::scratchFolders(plan_));
   guardian_->dismiss();
   return code;
 }
@@ -226,6 +230,7 @@ void JobRunner::abandonStart() {
     finishOutput();
     flushConsole();
   }
+  mpi::removeScratch(mpi::scratchFolders(plan_));
   if (guardian_) guardian_->dismiss();
 }
 

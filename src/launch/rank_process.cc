@@ -10,6 +10,7 @@
 
 #include "launch/mpi/command.h"
 #include "launch/mpi/lender.h"
+#include "launch/mpi/scratch.h"
 #include "launch/rank_environment.h"
 #include "launch/spawn.h"
 
@@ -37,8 +38,9 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
     ::fcntl(ends[0], F_SETPIPE_SZ, kPipeBytes);
   }
-  const auto environment = rankEnvironment(job, plan_, environ);
+  auto environment = rankEnvironment(job, plan_, environ);
   const bool mpi = mpi::wantsMpi(job);
+  if (mpi) mpi::useForRank(job, environment);
   const std::string program = mpi ? "/proc/self/exe" : job.program;
   const std::vector<std::string> words = mpi ? mpi::enterWords(job) : job.command;
   auto pid = spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),

@@ -111,7 +111,9 @@ std::string rankOn(const Lab& lab, const std::string& host) {
   return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
 }
 
-// Open MPI is told to let the others live: that they know whom they lost, and end, is ours.
+// Open MPI is told to let the others live: that they know whom they lost, and end, is ours. Now and
+// then it ends one of them itself, from within a call that sends to the lost rank, or does not
+// return from there: that one says nothing, but nobody names it.
 TEST(LabEngines, RankKilledUnderPlainOpenMpiIsNamedToAll) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
@@ -122,7 +124,11 @@ TEST(LabEngines, RankKilledUnderPlainOpenMpiIsNamedToAll) {
   ASSERT_TRUE(job->waitForOutput("ready", 3)) << job->err();
   lab.shell("h1", "kill -9 " + rankOn(lab, "h1"));
   const Outcome outcome = job->finish();
-  EXPECT_EQ(countOf(outcome.out, "code=4 rank=2 message=rank 2 on h1"), 2) << outcome.out;
+  const int named = countOf(outcome.out, "code=4 rank=2 message=rank 2 on h1");
+  const bool endedByMpi = outcome.err.find("mca_btl_tcp_frag") != std::string::npos ||
+                          outcome.err.find("Open MPI failed") != std::string::npos;
+  EXPECT_GE(named, endedByMpi ? 1 : 2) << outcome.out << outcome.err;
+  EXPECT_EQ(countOf(outcome.out, " rank="), named) << outcome.out << outcome.err;
   expectNothingLeft(lab, 2);
 }
 
@@ -160,26 +166,39 @@ TEST(LabEngines, RankKilledUnderLaunchedMpiIsNamedToAll) {
   }
 }
 
-// A user who interrupts, a starter that dies: the ranks end, and nothing is left.
+// What an MPI leaves in the file system.
+void expectNoFilesLeft(const Lab& lab, int hosts) {
+  for (int i = 0; i < hosts; ++i) {
+    const std::string host = "h" + std::to_string(i);
+    EXPECT_EQ(lab.shell(host, "ls -d /tmp/farandole-mpi-* /tmp/ompi.* /dev/shm/* 2>/dev/null").out,
+              "")
+        << "on " << host;
+  }
+}
+
+// A user who interrupts, a starter or a launcher that dies: the ranks end, and nothing is left.
 TEST(LabEngines, EndOfLaunchedMpiLeavesNothing) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
   for (const char* mpi : {"openmpi", "mpich"}) {
-    for (const bool starter : {false, true}) {
+    for (const std::string end : {"interrupt", "starter", "launcher"}) {
+      const bool starter = end == "starter";
       const auto job = lab.start(
           "h0", shellWords({"-H", "h0:1,h1:1", "--grace", "2", "--engine", "mpi", "--mpi", mpi},
                            "exec " CORE_RANK " allreduce_until_lost ordinary alone leave 7"));
       ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
-      lab.shell("h0", starter ? "kill -9 $(pgrep -f '^/usr/bin/mpi(run|exec)')"
-                              : "kill -INT $(pgrep -of 'farandole run')");
+      lab.shell("h0", starter             ? "kill -9 $(pgrep -f '^/usr/bin/mpi(run|exec)')"
+                      : end == "launcher" ? "kill -9 $(pgrep -of 'farandole run')"
+                                          : "kill -INT $(pgrep -of 'farandole run')");
       const Outcome outcome = job->finish();
       EXPECT_NE(outcome.code, 0) << mpi;
       if (starter) {
         EXPECT_THAT(outcome.err, HasSubstr("'s starter (")) << mpi;
-      } else {
+      } else if (end == "interrupt") {
         EXPECT_EQ(outcome.code, 128 + SIGINT) << mpi;
       }
       expectNothingLeft(lab, 2);
+      if (mpi == std::string("openmpi")) expectNoFilesLeft(lab, 2);
     }
   }
 }

@@ -19,10 +19,10 @@ std::string ownRank() {
   return "";
 }
 
-void endProcess(const std::string& why) {
+void endProcess(const std::string& why, int code) {
   std::fprintf(stderr, "farandole: %s%s\n", ownRank().c_str(), why.c_str());
   std::fflush(stderr);
-  _exit(1);
+  _exit(code);
 }
 
 CallLimit::CallLimit(Deadline deadline, std::string call, std::string advice)

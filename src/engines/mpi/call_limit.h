@@ -35,6 +35,6 @@ class CallLimit {
 std::string ownRank();
 
 // Says it as a line and ends this process at once, whatever its other threads do.
-[[noreturn]] void endProcess(const std::string& why);
+[[noreturn]] void endProcess(const std::string& why, int code = 1);
 
 }  // namespace farandole::mpi

@@ -21,6 +21,10 @@ using std::chrono::seconds;
 // be on its way.
 constexpr auto kLastMessages = seconds(2);
 constexpr Duration kLongestNap = milliseconds(20);
+// A lost connection is seen at once, and judged within half a second (Watch).
+constexpr auto kLossKnown = seconds(2);
+// What is told the others is on its way by then.
+constexpr auto kLastWords = milliseconds(100);
 
 // Never deleted: used until the very end of the process.
 struct State {
@@ -116,6 +120,15 @@ void Ending::rankLost(const std::string& why) {
 }
 
 bool Ending::lost() { return state().lost.load(std::memory_order_acquire); }
+
+std::string Ending::awaitLoss() {
+  const Deadline deadline = Deadline::after(kLossKnown);
+  while (!lost() && !deadline.passed()) std::this_thread::sleep_for(milliseconds(1));
+  if (!lost()) return "";
+  std::this_thread::sleep_for(kLastWords);
+  const std::lock_guard lock(state().mutex);
+  return state().why;
+}
 
 void Ending::endIfLost() {
   if (!lost()) return;

@@ -25,6 +25,9 @@ class Ending {
   // why: a line for the user. Any thread, at any time.
   static void rankLost(const std::string& why);
   static bool lost();
+  // Waits a moment for a loss, and for what this rank then tells the others: the line that names
+  // it, or nothing.
+  static std::string awaitLoss();
 
   // What the wait asks between two looks: ends this process if a rank was lost and those that
   // were already on their way have had time to come.

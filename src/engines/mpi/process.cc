@@ -26,10 +26,23 @@ std::mutex& serialMutex() {
   return *mutex;
 }
 pid_t owner = 0;
+// How many locks this thread holds: it is inside MPI.
+thread_local int inside = 0;
+
+// An MPI that meets a broken connection may end the process from within any call (Open MPI: exit),
+// long before a loss that others can see. The other ranks would take this one for the cause: so it
+// stays until it knows, and has told them, who is.
+[[noreturn]] void endedInside(int code) {
+  const std::string who = Ending::awaitLoss();
+  endProcess(who.empty() ? "MPI has ended this process from within a call"
+                         : who + "; MPI has ended this process because of it",
+             code);
+}
 
 // A rank that fails must not wait in MPI_Finalize for others that wait for it, nor for one that was
 // lost: without it the mpirun sees an abnormal end and ends the job.
 void finaliseAtExit(int code, void*) {
+  if (inside > 0 && code != 0) endedInside(code);
   const bool ends = code == 0 && getpid() == owner && MpiProcess::alive() && !Ending::lost();
   const bool left = ends && IdlePump::running() && leaveWithoutFinalize();
   IdlePump::stop();
@@ -62,7 +75,10 @@ bool MpiProcess::alive() {
 
 MpiProcess::Lock::Lock() {
   if (serialised.load(std::memory_order_relaxed)) lock_ = std::unique_lock(serialMutex());
+  ++inside;
 }
+
+MpiProcess::Lock::~Lock() { --inside; }
 
 Duration napAfter(Duration waited, std::size_t bytes) {
   constexpr Duration kLongest = std::chrono::milliseconds(1);

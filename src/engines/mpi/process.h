@@ -24,10 +24,13 @@ class MpiProcess {
   // False once anybody has called MPI_Finalize: no MPI function may be called any more.
   static bool alive();
 
-  // Held while MPI is called. Does nothing if MPI takes calls from several threads at once.
+  // Held while MPI is called. Excludes nobody if MPI takes calls from several threads at once.
   class Lock {
    public:
     Lock();
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
 
    private:
     std::unique_lock<std::mutex> lock_;

@@ -54,31 +54,34 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// Waits for a lender of this user whose MPI says the same rank.
+}  // namespace
+
 Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline) {
   auto listener = listenAbstract(ticketSocket(job, rank), SOCK_STREAM);
   FARANDOLE_RETURN_IF_ERROR(listener.status());
   for (;;) {
-    if (!waitReady(listener->get(), POLLIN, deadline)) {
+    // Visitors that come and go do not prolong it.
+    if (deadline.passed() || !waitReady(listener->get(), POLLIN, deadline)) {
       return Status::timeout("MPI's starter has not reached it in time (--start-timeout)");
     }
     const UniqueFd lender(
         ::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!lender && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+      return Status::fromErrno("cannot take what MPI's starter brings", errno);
+    }
     if (!lender || !sameUserPeer(lender.get()).ok()) continue;
-    auto ticket = receiveTicket(lender.get(), Deadline::after(kHandOver));
+    const Deadline handOver = Deadline::after(deadline.left(kHandOver));
+    auto ticket = receiveTicket(lender.get(), handOver);
     if (!ticket.ok()) continue;
     if (rankOf(ticket->variables) != rank) {
       return Status(Code::kMismatch,
                     "MPI's starter calls it rank " + std::to_string(rankOf(ticket->variables)));
     }
     const std::uint8_t taken = 1;
-    FARANDOLE_RETURN_IF_ERROR(
-        sendExactly(lender.get(), std::span(&taken, 1), Deadline::after(kHandOver)));
+    FARANDOLE_RETURN_IF_ERROR(sendExactly(lender.get(), std::span(&taken, 1), handOver));
     return ticket;
   }
 }
-
-}  // namespace
 
 std::vector<std::string> enterWords(const JobPlan& plan) {
   std::vector<std::string> words{"farandole", "mpi-enter", plan.program};

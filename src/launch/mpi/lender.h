@@ -13,11 +13,16 @@
 #include <vector>
 
 #include "launch/job_plan.h"
+#include "launch/mpi/ticket.h"
 
 namespace farandole::mpi {
 
 int enterMain(const std::vector<std::string>& words);
 int lendMain(const std::vector<std::string>& words);
+
+// Waits for a lender of this user whose MPI says the same rank, until the deadline, whoever else
+// comes.
+Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline);
 
 // argv, for this executable, that makes the rank of a settled plan take its ticket before it
 // begins.

@@ -14,6 +14,7 @@
 
 #include "launch/hosts/captured_run.h"
 #include "launch/mpi/command.h"
+#include "launch/mpi/scratch.h"
 #include "launch/own_command.h"
 #include "launch/spawn.h"
 
@@ -40,10 +41,11 @@ Result<UniqueFd> executableScript(const std::string& text) {
   return readable;
 }
 
-// What an enclosing MPI job has left would make the starter believe that it is part of it.
+// What an enclosing MPI job has left would make the starter believe that it is part of it; and a
+// secret is none of its business: some send what they find to the other hosts in clear.
 bool isForeign(std::string_view entry) {
   return entry.starts_with("PMIX_") || entry.starts_with("PMI_") ||
-         entry.starts_with("OMPI_COMM_WORLD_");
+         entry.starts_with("OMPI_COMM_WORLD_") || entry.starts_with("FARANDOLE_SECRET");
 }
 
 std::vector<std::string> environmentWith(
@@ -86,7 +88,8 @@ Status StarterProcess::start(const InheritedSignals& signals, const rlimit& file
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) return Status::fromErrno("cannot open /dev/null", errno);
-  const auto environment = environmentWith(command.variables);
+  auto environment = environmentWith(command.variables);
+  useForStarter(plan_, environment);
   auto pid = spawnProcess({starter_.program, command.words, environment, null.get(), far.get(),
                            far.get(), signals, files});
   FARANDOLE_RETURN_IF_ERROR(pid.status());

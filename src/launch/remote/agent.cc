@@ -15,6 +15,7 @@
 #include "bootstrap/unix_socket.h"
 #include "launch/cpus.h"
 #include "launch/listening.h"
+#include "launch/mpi/scratch.h"
 #include "launch/poll_for.h"
 #include "launch/remote/tree.h"
 
@@ -198,9 +199,11 @@ Status Agent::prepareJob(JobPlan plan) {
   adoptEnvironment(plan_);
   FARANDOLE_RETURN_IF_ERROR(settle(plan_));
   FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(static_cast<int>(plan_.ranks.size())));
-  auto guardian = Guardian::start(plan_.job);
+  const std::vector<std::string> scratch = mpi::scratchFolders(plan_);
+  auto guardian = Guardian::start(plan_.job, scratch);
   if (!guardian.ok()) return guardian.status();
   guardian_ = std::move(*guardian);
+  FARANDOLE_RETURN_IF_ERROR(mpi::makeScratch(scratch));
   FARANDOLE_RETURN_IF_ERROR(ranks_.open(plan_.job));
   AgentServer::Options options;
   options.job = plan_.job;
@@ -309,6 +312,7 @@ void Agent::leave(bool inOrder) {
   send(encode(Type::kGone, left));
   const Deadline goodbye = Deadline::after(kGoodbye);
   while (inOrder && !broken_ && !out_.empty() && !goodbye.passed()) step(milliseconds(50));
+  mpi::removeScratch(mpi::scratchFolders(plan_));
   if (guardian_) guardian_->dismiss();
 }
 

@@ -34,6 +34,14 @@ function(farandole_mpi_tests abi run include library)
   farandole_mpi_test(${abi} lost ${mpi_dir}/must_fail.sh ${run} -n 3 $<TARGET_FILE:mpi_rank> lost)
   farandole_mpi_test(${abi} killed ${mpi_dir}/ends.sh ${run} -n 3 $<TARGET_FILE:mpi_rank> killed)
   farandole_mpi_test(${abi} absent ${mpi_dir}/absent.sh ${run} $<TARGET_FILE:core_rank>)
+  if(abi STREQUAL openmpi)
+    add_library(ending_mpi MODULE ${mpi_dir}/ending_mpi.c)
+    target_link_libraries(ending_mpi PRIVATE ${CMAKE_DL_LIBS})
+    farandole_mpi_test(${abi} launcher_killed ${mpi_dir}/launcher_killed.sh $<TARGET_FILE:farandole_command> ${abi}
+      $<TARGET_FILE:core_rank>)
+    farandole_mpi_test(${abi} ended_by_mpi ${mpi_dir}/ended_by_mpi.sh ${run} $<TARGET_FILE:ending_mpi>
+      $<TARGET_FILE:core_rank>)
+  endif()
   # Under our own launcher, which has the starter bring MPI; without shared memory, so that MPI carries everything.
   farandole_mpi_test(${abi} launched $<TARGET_FILE:farandole_command> run -np 3 --engine mpi --mpi ${abi}
     --no-hierarchy $<TARGET_FILE:conformance_rank> bits)

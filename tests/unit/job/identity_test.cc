@@ -179,6 +179,21 @@ TEST_F(IdentityTest, SecretOfAnotherUserIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("farandole belongs to user 12002"));
 }
 
+// Ranks that meet there are on one machine: no port of theirs can be reached from others.
+TEST_F(IdentityTest, RanksThatMeetOnLoopbackStayThere) {
+  torchrun();
+  EXPECT_EQ(identity()->config.bind, "");
+  for (const auto& [address, bind] :
+       {std::pair("127.0.0.1", "127.0.0.1"), std::pair("localhost", "127.0.0.1"),
+        std::pair("::1", "::1"), std::pair("127.0.0.5", "127.0.0.5")}) {
+    variables_["MASTER_ADDR"] = address;
+    EXPECT_EQ(identity()->config.bind, bind) << address;
+  }
+  // Who says where, has it.
+  variables_["FARANDOLE_BIND"] = "10.0.0.1";
+  EXPECT_EQ(identity()->config.bind, "10.0.0.1");
+}
+
 TEST_F(IdentityTest, SecretFromAFile) {
   torchrun();
   variables_.erase("FARANDOLE_SECRET");

@@ -6,6 +6,7 @@
 
 #include "job/link_bootstrap.h"
 #include "job/topology.h"
+#include "unit/job/listening.h"
 
 namespace farandole {
 namespace {
@@ -58,7 +59,7 @@ TEST_F(MeetingTest, ValuesReachEverybodyBeforeAndAfter) {
   ASSERT_TRUE(at(1).put("k", "v", soon()).ok());
   waiting.join();
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(at(rank).get("k", soon()).value(), "v");
-  EXPECT_THAT(at(2).put("k", "w", soon()).message(), HasSubstr("provided twice"));
+  EXPECT_THAT(at(2).put("k", "w", soon()).message(), HasSubstr("was already put by rank 1"));
   EXPECT_EQ(at(1).get("never", Deadline::after(std::chrono::milliseconds(50))).status().code(),
             Code::kTimeout);
 }
@@ -78,6 +79,53 @@ TEST_F(MeetingTest, FenceWaitsForAll) {
   EXPECT_TRUE(at(2).fence("f", 3, soon()).ok());
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(through.load(), 2);
+}
+
+// Whoever has given up waiting is not counted, also not by asking again.
+TEST_F(MeetingTest, FenceThatTimedOutDoesNotCount) {
+  meet(3);
+  const auto shortly = [] { return Deadline::after(std::chrono::milliseconds(30)); };
+  for (int again = 0; again < 2; ++again) {
+    for (const int rank : {0, 1}) {
+      const Status status = at(rank).fence("f", 3, shortly());
+      EXPECT_EQ(status.code(), Code::kTimeout) << rank;
+      EXPECT_THAT(status.message(), HasSubstr("1 of 3 ranks have arrived")) << rank;
+    }
+  }
+  std::thread first([&] { EXPECT_TRUE(at(0).fence("f", 3, soon()).ok()); });
+  std::thread second([&] { EXPECT_TRUE(at(1).fence("f", 3, soon()).ok()); });
+  EXPECT_TRUE(at(2).fence("f", 3, soon()).ok());
+  first.join();
+  second.join();
+}
+
+TEST_F(MeetingTest, RefusedValuesTakeNoRoom) {
+  meet(2);
+  const std::string large(256 << 10, 'x');
+  ASSERT_TRUE(at(1).put("k", "v", soon()).ok());
+  // Together more than there is room for.
+  for (int i = 0; i < 300; ++i) ASSERT_FALSE(at(0).put("k", large, soon()).ok());
+  EXPECT_TRUE(at(1).put("another", large, soon()).ok());
+}
+
+// Rank 0 listens where it was told to, the others, whom nobody calls, for this machine only.
+TEST_F(MeetingTest, NobodyListensWithoutNeed) {
+  Config first = configOf(0, 2);
+  first.bind = "127.0.0.3";
+  auto zero = LinkBootstrap::start(first, {}, soon());
+  ASSERT_TRUE(zero.ok()) << zero.status().message();
+  Config second = configOf(1, 2);
+  second.bind.clear();
+  LinkBootstrap::Meeting meeting;
+  meeting.card = (*zero)->card();
+  auto one = LinkBootstrap::start(second, meeting, soon());
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  std::vector<std::string> addresses;
+  for (LinkAddress address : test::listeningAddresses()) {
+    address.port = 1;
+    addresses.push_back(address.text());
+  }
+  EXPECT_THAT(addresses, ::testing::UnorderedElementsAre("127.0.0.3:1", "127.0.0.1:1"));
 }
 
 TEST_F(MeetingTest, EverybodyLearnsEverybodysPlace) {

@@ -1,0 +1,30 @@
+// Loaded in front of Open MPI: ends rank 0 from within MPI_Test as Open MPI does when it meets a
+// broken connection, but at a moment that the test chooses: when the file MPI_ENDS_AT is there. The
+// file MPI_ENDS_AT.begun says that it has begun to.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef int Test(void *request, int *flag, void *status);
+
+static void endIfTold(void) {
+  const char *const rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char *const file = getenv("MPI_ENDS_AT");
+  if (rank == NULL || file == NULL || strcmp(rank, "0") != 0 || access(file, F_OK) != 0) return;
+  char begun[4096];
+  snprintf(begun, sizeof begun, "%s.begun", file);
+  FILE *const mark = fopen(begun, "w");
+  if (mark != NULL) fclose(mark);
+  exit(255);
+}
+
+int MPI_Test(void *request, int *flag, void *status) {
+  static Test *next = NULL;
+  if (next == NULL) next = (Test *)dlsym(RTLD_NEXT, "MPI_Test");
+  if (next == NULL) abort();
+  endIfTold();
+  return next(request, flag, status);
+}

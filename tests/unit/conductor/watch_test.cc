@@ -1,0 +1,135 @@
+// Who is named when a rank of this machine ends and others end with it.
+#include "conductor/watch.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "observe/timeline.h"
+
+namespace farandole {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A process that a pidfd can wait for.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  }
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  UniqueFd pidfd() const { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))); }
+  pid_t pid() const { return pid_; }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+RankEnd connectionLost(int rank) {
+  RankEnd end;
+  end.rank = rank;
+  end.host = "h";
+  end.hostLost = true;
+  end.account = "rank " + std::to_string(rank) + " on h: it closed the connection";
+  return end;
+}
+
+// This is rank 1. Rank 0 is another process of this machine, rank 2 is on another machine.
+class WatchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto zero = std::move(Arena::create(std::size_t{4} << 20)).value();
+    auto one = std::move(Arena::create(std::size_t{4} << 20)).value();
+    std::vector<UniqueFd> arenas[2];
+    std::vector<UniqueFd> pidfds[2];
+    for (int i = 0; i < 2; ++i) {
+      for (const Arena* arena : {zero.get(), one.get()}) arenas[i].emplace_back(::dup(arena->fd()));
+      pidfds[i].push_back(peer_.pidfd());
+      pidfds[i].emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    }
+    zero_ = std::move(Neighbourhood::create(std::move(zero), 0, 1, std::move(arenas[0]),
+                                            std::move(pidfds[0]), Deadline::after(20s)))
+                .value();
+    one_ = std::move(Neighbourhood::create(std::move(one), 1, 1, std::move(arenas[1]),
+                                           std::move(pidfds[1]), Deadline::after(20s)))
+               .value();
+    marks_ = std::make_unique<LeaveMarks>(*one_, std::vector<int>{0, 1, -1});
+    conductor_ = std::make_unique<Conductor>(*one_, *marks_, timeline_, Conductor::Options{});
+  }
+  void TearDown() override {
+    watch_.reset();
+    if (conductor_) conductor_->stop();
+  }
+  void watch() {
+    watch_ = std::move(Watch::start(*one_, *marks_, *conductor_, {{0, 0, "h", peer_.pid()}},
+                                    [this](const Status& status) { lost_.set_value(status); }))
+                 .value();
+  }
+  int named() {
+    auto lost = lost_.get_future();
+    if (lost.wait_for(20s) != std::future_status::ready) return -2;
+    return lost.get().rank();
+  }
+
+  Child peer_;
+  Timeline timeline_;
+  std::unique_ptr<Neighbourhood> zero_;
+  std::unique_ptr<Neighbourhood> one_;
+  std::unique_ptr<LeaveMarks> marks_;
+  std::unique_ptr<Conductor> conductor_;
+  std::unique_ptr<Watch> watch_;
+  std::promise<Status> lost_;
+};
+
+// Rank 2 is lost; its MPI ends rank 0 because of that, before rank 0 could say so.
+TEST_F(WatchTest, EndThatWasToldFirstIsNamed) {
+  peer_.end();
+  watch();
+  watch_->rankEnded(connectionLost(2));
+  watch_->rankEnded(connectionLost(0));
+  EXPECT_EQ(named(), 2);
+}
+
+TEST_F(WatchTest, RankOfThisMachineIsNamedIfItWasFirst) {
+  peer_.end();
+  watch();
+  watch_->rankEnded(connectionLost(0));
+  watch_->rankEnded(connectionLost(2));
+  EXPECT_EQ(named(), 0);
+}
+
+TEST_F(WatchTest, RankThatHasLeftIsNoCause) {
+  marks_->told(2, kLeftInGoodOrder);
+  peer_.end();
+  watch();
+  watch_->rankEnded(connectionLost(2));
+  watch_->rankEnded(connectionLost(0));
+  EXPECT_EQ(named(), 0);
+}
+
+// Whatever ends this process next, the others know that it is not the cause.
+TEST_F(WatchTest, RankThatKnowsOfALossIsMarkedAtOnce) {
+  conductor_->fail(Status(Code::kPeerLost, "rank 2 is gone").withRank(2, "h"));
+  EXPECT_EQ(marks_->mine(), gaveUpBecauseOf(2));
+}
+
+}  // namespace
+}  // namespace farandole
