@@ -54,6 +54,12 @@ def test_killed_rank_is_named(launch):
             assert "rank 2" in line.split("was told")[1]
 
 
+def test_names_of_shared_memory_go_with_their_process(launch):
+    done = launch(2, "core_faults.py", "killed with a name", timeout=60).expect_failure("named")
+    name = done.output.split("named ")[1].split()[0]
+    assert not os.path.exists(name)
+
+
 @pytest.mark.parametrize("how", ["left", "left at once"])
 def test_rank_that_leaves_while_it_is_needed(launch, how):
     launch(2, "core_faults.py", how, timeout=60).expect_failure("rank 0 was told: rank 1")
