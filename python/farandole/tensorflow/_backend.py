@@ -121,8 +121,8 @@ def _agree(number: int) -> Any:
     if core.rank() == cards[0][0] and _agreed is None and not wanted:
         where = "" if len(plain) == len(cards) else f" on rank {first}"
         build_ops.say(
-            f"no compiled operations{where}: {why}. All ranks use Python functions instead: slower, "
-            "and reductions do not overlap with the backward pass"
+            f"no compiled operations{where}: {why}. All ranks use Python functions instead: "
+            "slower, and reductions do not overlap with the backward pass"
         )
     if not mine.compiled:
         return mine

@@ -1,10 +1,10 @@
 """The operations without compiled code: Python functions that TensorFlow calls and that wait.
 
 In tf.function each blocks a thread of TensorFlow until it is done; TensorFlow puts them in a row by
-itself. In graphs of tf.compat.v1 nothing orders them, ranks may run them in any order, and there may
-be fewer threads than operations in a step. There an operation is started without waiting, then waited
-for under a lock of the session's, for which TensorFlow itself waits without a thread: at most one
-thread is blocked, and all operations of a step get started.
+itself. In graphs of tf.compat.v1 nothing orders them, ranks may run them in any order, and there
+may be fewer threads than operations in a step. There an operation is started without waiting, then
+waited for under a lock of the session's, for which TensorFlow itself waits without a thread: at
+most one thread is blocked, and all operations of a step get started.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from .. import _abi, core
 from .. import numpy as arrays
-from ..errors import Cancelled
+from ..errors import Cancelled, Error
 from ..handles import Handle, Request, submit, submit_group
 from ._reduction import Reduction
 from .interrupts import withdraw_on_ctrl_c
@@ -31,7 +31,10 @@ def _withdraw_all() -> None:
     with _lock:
         handles = list(_waiting)
     for handle in handles:
-        handle.cancel()
+        try:
+            handle.cancel()
+        except Error:
+            pass  # the job is over
 
 
 class _Started(NamedTuple):
