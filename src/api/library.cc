@@ -39,7 +39,8 @@ Library& Library::instance() {
 }
 
 void Library::afterForkInChild() {
-  forked_.store(true, std::memory_order_relaxed);
+  // Once: in a child of the child the numbers may belong to files of the program.
+  if (forked_.exchange(true, std::memory_order_relaxed)) return;
   // Other threads of the parent may have held any lock at the moment of the fork, so none is taken:
   // the child is alone and the pointers do not change any more.
   Library& library = instance();

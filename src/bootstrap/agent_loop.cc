@@ -1,6 +1,7 @@
 #include "bootstrap/agent_loop.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -207,14 +208,16 @@ void AgentServer::Loop::welcome(Visitor visitor) {
     refusal = "rank " + std::to_string(claim.rank) + " expects a job of " +
               std::to_string(claim.size) + " ranks, but this job has " + std::to_string(size_);
     noteArrival(claim.rank, claim.size, refusal);
+  } else {
+    refusal = takenBy(claim.rank, visitor.pid);
   }
   if (!refusal.empty()) {
     // Whether the visitor still hears it is its own affair.
     [[maybe_unused]] const Status told = visitor.refuse(Code::kMismatch, refusal);
     return;
   }
-  // A rank that comes again (shutdown and init) replaces what is left of its old connection, whose
-  // end may never be seen: forked children hold copies.
+  // A rank that comes again replaces what is left of its old connection, whose end may never be
+  // seen: forked children hold copies.
   forget(claim.rank);
   // Before the verdict: once the rank knows that it is inside, reports() must know it too.
   noteArrival(claim.rank, claim.size, {});
@@ -222,9 +225,33 @@ void AgentServer::Loop::welcome(Visitor visitor) {
   Connection& connection = connections_[claim.rank];
   connection = Connection();
   connection.fd = std::move(visitor.fd);
+  connection.pid = visitor.pid;
   for (const RankEnd& end : rendezvous_.abnormalEnds()) {
     send(claim.rank, wire::encodeRankEnd(end));
   }
+}
+
+std::string AgentServer::Loop::takenBy(int rank, pid_t visitor) {
+  const auto found = connections_.find(rank);
+  if (found == connections_.end()) return {};
+  const pid_t owner = found->second.pid;
+  if (owner == visitor && owner > 0) return {};
+  // It may just have closed its end, by exit or exec.
+  receive(rank, found->second, kReadAll);
+  if (found->second.broken) return {};
+  if (owner > 0) {
+    // The open connection may be a copy in a child of a process that has ended.
+    Result<UniqueFd> process = openPidfd(owner);
+    const bool gone = process.ok() ? processEnded(process->get()) : ::kill(owner, 0) != 0;
+    if (gone) return {};
+  }
+  const auto named = [](pid_t pid) { return pid > 0 ? " " + std::to_string(pid) : std::string(); };
+  return "process" + named(visitor) + " calls init as rank " + std::to_string(rank) +
+         ", but that rank is process" + named(owner) +
+         ", which is still running. Children of a rank inherit FARANDOLE_* and must not call init: "
+         "in Python put it under if __name__ == \"__main__\": (multiprocessing's spawn and "
+         "forkserver run the script's top level again in every child); start other programs "
+         "without these variables";
 }
 
 void AgentServer::Loop::noteArrival(int rank, int size, const std::string& refusal) {

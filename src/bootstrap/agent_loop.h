@@ -36,6 +36,7 @@ class AgentServer::Loop {
  private:
   struct Connection {
     UniqueFd fd;
+    pid_t pid = 0;  // 0: not visible from here
     wire::FrameDecoder decoder;
     OutBuffer out;
     bool broken = false;  // to be dropped at the end of the turn
@@ -50,6 +51,8 @@ class AgentServer::Loop {
   // Its connection is gone, or replaced.
   void forget(int rank);
   void welcome(Visitor visitor);
+  // Why the visitor cannot be this rank, because another process is; empty if none is.
+  std::string takenBy(int rank, pid_t visitor);
   void receive(int rank, Connection& connection, std::size_t limit);
   // False: it does not speak this protocol.
   bool handle(int rank, wire::Frame frame);

@@ -89,7 +89,9 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
     return Status(mesh.status().code(),
                   "rank 0 cannot listen on port " + std::to_string(meeting.port) +
                       " for the other ranks (FARANDOLE_PORT, else MASTER_PORT + 1): " +
-                      mesh.status().message());
+                      mesh.status().message() +
+                      ". A child of rank 0 must not call init: in Python put it under "
+                      "if __name__ == \"__main__\":");
   }
   FARANDOLE_RETURN_IF_ERROR(mesh.status());
   std::unique_ptr<LinkBootstrap> bootstrap(new LinkBootstrap(config));

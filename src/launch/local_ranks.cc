@@ -1,12 +1,17 @@
 #include "launch/local_ranks.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <string_view>
 
 namespace farandole {
 namespace {
@@ -18,6 +23,23 @@ using std::chrono::seconds;
 constexpr auto kKillPatience = seconds(10);
 // Helpers of a rank that notice its end by themselves are given this long to do so.
 constexpr auto kLeftoverPatience = milliseconds(250);
+
+// PyTorch gives a tensor that moves into shared memory (DDP's buckets, tensors for workers) a name
+// for the moment between two calls, torch_PID_…: a process that is killed there leaves it behind.
+void removeTorchNames(pid_t process) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/dev/shm"), &::closedir);
+  if (!folder) return;
+  const std::string prefix = "torch_" + std::to_string(process) + "_";
+  while (const dirent* entry = ::readdir(folder.get())) {
+    if (!std::string_view(entry->d_name).starts_with(prefix)) continue;
+    struct stat status {};
+    const int where = ::dirfd(folder.get());
+    if (::fstatat(where, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(status.st_mode) && status.st_uid == ::geteuid()) {
+      ::unlinkat(where, entry->d_name, 0);
+    }
+  }
+}
 
 }  // namespace
 
@@ -96,6 +118,7 @@ void LocalRanks::reap() {
   while (true) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+    if (info.si_code != CLD_EXITED) removeTorchNames(info.si_pid);
     const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [&](const RankProcess& one) {
       return one.running() && one.pid() == info.si_pid;
     });

@@ -92,7 +92,10 @@ link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
   Lane& lane = laneLocked(peer, hello.lane);
   const bool mineWins = lane.dialer && lane.dialer->saidHello() && options_.rank < peer;
   if (lane.state == LaneState::kOpen || mineWins) {
-    return {Code::kDuplicateName, 0, "it has, or is making, a connection already"};
+    return {
+        Code::kDuplicateName, 0,
+        "it has, or is making, a connection with this rank already; is this a child of the rank? "
+        "Those must not call init: in Python put it under if __name__ == \"__main__\":"};
   }
   if (lane.dialer) lane.dialer->cancel();
   lane.dialer.reset();

@@ -29,6 +29,11 @@ def test_errors_leave_the_job_going(launch):
     assert done.expect_success().output.count("fine") == 10
 
 
+def test_the_store_answers_while_a_rank_stands_still(launch):
+    done = launch(3, "c10d_store.py").expect_success()
+    assert done.output.count("passed:") == 9
+
+
 def test_a_killed_rank_is_named(launch):
     launch(2, "c10d_faults.py", "killed").expect_failure("told:", "rank 1", "killed by signal 9")
 

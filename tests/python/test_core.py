@@ -15,6 +15,21 @@ def test_operations(launch, np):
     assert done.output.count("all cases passed") == np
 
 
+@pytest.mark.parametrize("np", [2, 4])
+def test_children_of_ranks(launch, np):
+    done = launch(np, "children.py", timeout=100).expect_success()
+    assert done.output.count("all cases passed") == np
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_that_initialises_is_refused_and_its_rank_goes_on(launch, method):
+    done = launch(2, "children_unguarded.py", method, timeout=60).expect_success()
+    assert done.output.count("trained") == 2
+    assert done.output.count('if __name__ == "__main__":') == 2, done.output
+    assert "is still running" in done.output
+    assert "no rank got this far" not in done.output
+
+
 def test_exception_ends_the_job_and_is_shown_first(launch):
     done = launch(3, "core_faults.py", "exception", timeout=60)
     done.expect_failure("inner_function_of_the_loop", "KeyError: 'the loop broke'")
@@ -37,6 +52,12 @@ def test_killed_rank_is_named(launch):
     for line in done.output.splitlines():
         if "was told" in line:
             assert "rank 2" in line.split("was told")[1]
+
+
+def test_names_of_shared_memory_go_with_their_process(launch):
+    done = launch(2, "core_faults.py", "killed with a name", timeout=60).expect_failure("named")
+    name = done.output.split("named ")[1].split()[0]
+    assert not os.path.exists(name)
 
 
 @pytest.mark.parametrize("how", ["left", "left at once"])

@@ -33,6 +33,45 @@ _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.05
 
 
+class _Answer:
+    """What the server says to one request."""
+
+    def __init__(self, channel: Channel, tag: int) -> None:
+        self._channel = channel
+        self._tag = tag
+        self._header = channel.receive(0, tag, HEADER)
+        self._body: Any = None
+
+    def take(self, limit: Optional[float]) -> bytes:
+        """Waits so many seconds; may be called again after a Timeout."""
+        end = None if limit is None else time.monotonic() + limit
+
+        def wait(handle: Any) -> None:
+            try:
+                handle.wait(None if end is None else max(0.0, end - time.monotonic()))
+            except errors.Timeout:
+                raise errors.Timeout(
+                    f"the store on rank 0 has not answered within {limit:g} s: is it stopped?"
+                ) from None
+
+        memory, handle = self._header
+        wait(handle)
+        count = int.from_bytes(bytes(memory)[:8], "little")
+        if count > MOST_BYTES:
+            raise errors.Internal("the store's answer makes no sense")
+        if self._body is None:
+            self._body = self._channel.receive(0, self._tag + 1, count)
+        memory, handle = self._body
+        wait(handle)
+        return bytes(memory)[:count]
+
+    def drop(self) -> None:
+        try:
+            self.take(None)
+        except errors.Error:
+            pass  # the job is over
+
+
 class Store(_c10d.Store):
     """One per process and init; may be used from any thread."""
 
@@ -61,17 +100,16 @@ class Store(_c10d.Store):
     def _ask_server(self, data: bytes) -> Dict[str, Any]:
         tag = FIRST_ANSWER_TAG + 2 * (next(self._calls) % TAGS)
         header = len(data).to_bytes(8, "little") + tag.to_bytes(8, "little")
-        memory, handle = self._channel.receive(0, tag, HEADER)
+        answer = _Answer(self._channel, tag)
         with self._asking:  # a header and its body belong together
             self._channel.send(0, REQUEST_TAG, header.ljust(HEADER, b"\0"))
             self._channel.send(0, BODY_TAG, data)
-        handle.wait(60)
-        count = int.from_bytes(bytes(memory)[:8], "little")
-        if count > MOST_BYTES:
-            raise errors.Internal("the store's answer makes no sense")
-        memory, handle = self._channel.receive(0, tag + 1, count)
-        handle.wait(60)
-        return json.loads(bytes(memory)[:count])
+        try:
+            return json.loads(answer.take(self._limit))
+        except (errors.Timeout, KeyboardInterrupt):
+            # The server goes on with this rank only when its answer has been taken.
+            threading.Thread(target=answer.drop, name="farandole-store-late", daemon=True).start()
+            raise
 
     # ---- torch.distributed.Store
 

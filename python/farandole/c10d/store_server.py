@@ -2,15 +2,17 @@
 
 A request and its answer are each a fixed header and a body, sent within a process set of the
 store's own, so they are authenticated like everything else in the job. No request makes the
-server wait: whoever waits for a key asks again.
+server wait: whoever waits for a key asks again. Nor does a client that stands still: the server
+takes a client's next request when it has taken its last answer, and serves the others meanwhile.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import queue
 import threading
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Iterator, Tuple
 
 from .. import _abi, core, errors
 
@@ -33,9 +35,10 @@ class Channel:
         _abi.check(_abi.library().add_set(array, len(ranks), ctypes.byref(number)))
         self.set = number.value
 
-    def send(self, peer: int, tag: int, data: bytes, limit: float = 60) -> None:
+    def send(self, peer: int, tag: int, data: bytes, notify: Any = None) -> Any:
+        """Does not wait. The message leaves even if the handle is dropped."""
         memory = (ctypes.c_char * max(1, len(data))).from_buffer_copy(data or b"\0")
-        core.send(
+        return core.send(
             ctypes.addressof(memory),
             len(memory),
             core.DType.UINT8,
@@ -43,7 +46,8 @@ class Channel:
             tag,
             process_set=self.set,
             keep=memory,
-        ).wait(limit)
+            notify=notify,
+        )
 
     def receive(self, peer: int, tag: int, count: int, notify: Any = None) -> Tuple[Any, Any]:
         memory = (ctypes.c_char * max(1, count))()
@@ -111,37 +115,53 @@ class Keys:
 
 
 class Server:
-    """Answers the other ranks, in a thread of the first one."""
+    """Answers the other ranks, in a thread of the first one that waits for no single rank."""
 
     def __init__(self, channel: Channel, keys: Keys) -> None:
         self._channel = channel
         self._keys = keys
-        self._generation = core.generation()
+        self._ready: "queue.SimpleQueue[int]" = queue.SimpleQueue()  # ranks to go on with
+        self._clients = {rank: self._serve_client(rank) for rank in range(1, core.size())}
         threading.Thread(target=self._serve, name="farandole-store", daemon=True).start()
 
     def _serve(self) -> None:
-        try:
-            while True:
-                # Not handle.wait(): a thread that waits there drives everybody's operations.
-                arrived = threading.Event()
-                memory, handle = self._channel.receive(
-                    _abi.ANY_RANK, REQUEST_TAG, HEADER, lambda _: arrived.set()
-                )
-                arrived.wait()
-                self._answer(handle.result().source, bytes(memory))
-        except errors.Error:
-            return  # the job is over, or this rank has left it
+        for rank in self._clients:
+            self._ready.put(rank)
+        while self._clients:
+            rank = self._ready.get()
+            try:
+                next(self._clients[rank])
+            except (errors.Error, StopIteration):
+                # It is lost or makes no sense, the job is over, or this rank has left it.
+                del self._clients[rank]
 
-    def _answer(self, rank: int, header: bytes) -> None:
-        count, tag = int.from_bytes(header[:8], "little"), int.from_bytes(header[8:16], "little")
-        if count > MOST_BYTES or not 0 <= tag - FIRST_ANSWER_TAG < 2 * TAGS:
-            return
-        memory, handle = self._channel.receive(rank, BODY_TAG, count)
-        handle.wait(60)
+    def _serve_client(self, rank: int) -> Iterator[None]:
+        """One request after the other. Yields where an operation goes on, which is done then."""
+
+        def done(_: Any) -> None:
+            self._ready.put(rank)
+
+        while True:
+            memory, handle = self._channel.receive(rank, REQUEST_TAG, HEADER, done)
+            yield
+            handle.wait()
+            header = bytes(memory)
+            count = int.from_bytes(header[:8], "little")
+            tag = int.from_bytes(header[8:16], "little")
+            if count > MOST_BYTES or not 0 <= tag - FIRST_ANSWER_TAG < 2 * TAGS:
+                return
+            memory, handle = self._channel.receive(rank, BODY_TAG, count, done)
+            yield
+            handle.wait()
+            data = self._answer(bytes(memory)[:count])
+            self._channel.send(rank, tag, len(data).to_bytes(8, "little").ljust(HEADER, b"\0"))
+            handle = self._channel.send(rank, tag + 1, data, done)
+            yield
+            handle.wait()
+
+    def _answer(self, request: bytes) -> bytes:
         try:
-            answer = self._keys.answer(json.loads(bytes(memory)[:count]))
+            answer = self._keys.answer(json.loads(request))
         except Exception as error:  # noqa: BLE001 - it is the asking rank's
             answer = {"error": f"{type(error).__name__}: {error}"}
-        data = json.dumps(answer).encode()
-        self._channel.send(rank, tag, len(data).to_bytes(8, "little").ljust(HEADER, b"\0"))
-        self._channel.send(rank, tag + 1, data)
+        return json.dumps(answer).encode()

@@ -1,19 +1,24 @@
 """The operations without compiled code: Python functions that TensorFlow calls and that wait.
 
-Each blocks a thread of TensorFlow, so they run strictly one after the other: tf.function orders
-them by itself, in graphs of tf.compat.v1 each depends on the one before.
+In tf.function each blocks a thread of TensorFlow until it is done; TensorFlow puts them in a row by
+itself. In graphs of tf.compat.v1 nothing orders them, ranks may run them in any order, and there
+may be fewer threads than operations in a step. There an operation is started without waiting, then
+waited for under a lock of the session's, for which TensorFlow itself waits without a thread: at
+most one thread is blocked, and all operations of a step get started.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
-from typing import Any, Callable, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy
 import tensorflow as tf
 
 from .. import _abi, core
 from .. import numpy as arrays
+from ..errors import Cancelled, Error
 from ..handles import Handle, Request, submit, submit_group
 from ._reduction import Reduction
 from .interrupts import withdraw_on_ctrl_c
@@ -26,31 +31,115 @@ def _withdraw_all() -> None:
     with _lock:
         handles = list(_waiting)
     for handle in handles:
-        handle.cancel()
+        try:
+            handle.cancel()
+        except Error:
+            pass  # the job is over
 
 
-def _finish(parts: Sequence[Handle]) -> None:
-    """All are waited for even if one fails: none may write into memory later."""
-    failure: Optional[BaseException] = None
-    with _lock:
-        _waiting.update(parts)
-    try:
-        for part in parts:
-            try:
-                part.wait()
-            except Exception as error:
-                failure = failure or error
-    finally:
+class _Started(NamedTuple):
+    """Operations in flight, several as one group, and the arrays they work with."""
+
+    parts: Sequence[Handle]
+    sources: Sequence[Any] = ()
+    outputs: Sequence[Any] = ()  # None where the result is not known to be of the input's shape
+
+    def done(self) -> bool:
+        return all(part.done() for part in self.parts)
+
+    def wait(self) -> None:
+        """All are waited for even if one fails: none may write into memory later."""
+        failure: Optional[BaseException] = None
         with _lock:
-            _waiting.difference_update(parts)
-    if failure is not None:
-        raise failure
+            _waiting.update(self.parts)
+        try:
+            for part in self.parts:
+                try:
+                    part.wait()
+                except Exception as error:
+                    failure = failure or error
+        finally:
+            with _lock:
+                _waiting.difference_update(self.parts)
+        if failure is not None:
+            raise failure
+
+    def results(self) -> List[numpy.ndarray]:
+        return self.results_and_rows()[0]
+
+    def results_and_rows(self) -> Tuple[List[numpy.ndarray], List[Any]]:
+        """The rows are those from each member."""
+        if self.outputs[0] is not None:
+            return list(self.outputs), []
+        owned = [arrays._owned(part, each.dtype) for part, each in zip(self.parts, self.sources)]
+        return [result for result, _ in owned], [rows for _, rows in owned]
 
 
-def _do(
+class _Table:
+    """What sessions have started and not yet finished, by number."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._started: Dict[int, _Started] = {}
+        self._left: Set[int] = set()  # of steps that failed: TensorFlow does not come for them
+
+    def start(self, begin: Callable[[], _Started]) -> int:
+        with _lock:
+            for number in list(self._left):
+                if self._started[number].done():
+                    self._left.discard(number)
+                    del self._started[number]
+        try:
+            started = begin()
+        except BaseException:
+            self._leave_all()
+            raise
+        with _lock:
+            number = next(self._numbers)
+            self._started[number] = started
+            _waiting.update(started.parts)
+        return number
+
+    def wait(self, number: int) -> int:
+        try:
+            self._get(number).wait()
+        except Exception:
+            pass  # finish() raises it, without the lock
+        return number
+
+    def finish(self, number: int) -> _Started:
+        started = self._get(number)
+        with _lock:
+            self._left.discard(number)
+            self._started.pop(number, None)
+        try:
+            started.wait()
+        except BaseException:
+            self._leave_all()
+            raise
+        return started
+
+    def _get(self, number: int) -> _Started:
+        with _lock:
+            started = self._started.get(number)
+        if started is None:
+            raise Cancelled("another operation of this step has failed")
+        return started
+
+    def _leave_all(self) -> None:
+        """A step fails on all ranks: the next one finds nothing of it in flight."""
+        with _lock:
+            self._left.update(self._started)
+        _withdraw_all()
+
+
+_table = _Table()
+
+
+def _start(
     operation: int, what: str, values: Sequence[Any], name: Optional[str], set: int, **fields: Any
-) -> Tuple[List[numpy.ndarray], List[Any]]:
-    """(results, rows from each member). Several values are one group."""
+) -> _Started:
+    """Several values are one group."""
     same_shape = operation in (_abi.ALLREDUCE, _abi.BROADCAST)
     requests: List[Request] = []
     outputs: List[Any] = []
@@ -79,44 +168,31 @@ def _do(
         outputs.append(output)
         sources.append(source)
     parts = [submit(requests[0])] if len(requests) == 1 else submit_group(requests)
-    _finish(parts)
-    if same_shape:
-        return outputs, []
-    owned = [arrays._owned(part, source.dtype) for part, source in zip(parts, sources)]
-    return [result for result, _ in owned], [rows for _, rows in owned]
+    return _Started(parts, sources, outputs)
 
 
-def _reduce(
-    operation: int, what: str, values: Sequence[Any], name: Optional[str], how: Reduction
-) -> List[numpy.ndarray]:
-    return _do(
-        operation,
-        what,
-        values,
-        name,
-        how.set,
-        op=int(how.op),
-        prescale=how.prescale,
-        postscale=how.postscale,
-    )[0]
-
-
-def _gather(values: Sequence[Any], name: Optional[str], set: int) -> List[numpy.ndarray]:
+def _gathered(started: _Started) -> List[numpy.ndarray]:
     """The gathered arrays, then the rows of each."""
-    gathered, rows = _do(_abi.ALLGATHER, "allgather", values, name, set)
+    gathered, rows = started.results_and_rows()
     return gathered + [numpy.asarray(each, numpy.int64) for each in rows]
 
 
-def _exchange(value: Any, splits: Any, name: Optional[str], set: int) -> List[numpy.ndarray]:
+def _start_exchange(value: Any, splits: Any, name: Optional[str], set: int) -> _Started:
     given = [int(each) for each in splits]
-    received, rows = _do(_abi.ALLTOALL, "alltoall", [value], name, set, splits=given or None)
+    return _start(_abi.ALLTOALL, "alltoall", [value], name, set, splits=given or None)
+
+
+def _exchanged(started: _Started) -> List[numpy.ndarray]:
+    received, rows = started.results_and_rows()
     return received + [numpy.asarray(rows[0], numpy.int32)]
 
 
-def _meet(operation: int, name: Optional[str], set: int) -> List[numpy.ndarray]:
-    handle = submit(Request(operation, name=name, set=set))
-    _finish([handle])
-    return [numpy.asarray(handle.result().last_joined, numpy.int32)]
+def _start_meeting(operation: int, name: Optional[str], set: int) -> _Started:
+    return _Started([submit(Request(operation, name=name, set=set))])
+
+
+def _met(started: _Started) -> List[numpy.ndarray]:
+    return [numpy.asarray(started.parts[0].result().last_joined, numpy.int32)]
 
 
 def _ask(what: str, set: int) -> numpy.ndarray:
@@ -149,38 +225,65 @@ class Plain:
 
     def _run(
         self,
-        function: Callable[..., Any],
+        start: Callable[..., _Started],
+        collect: Callable[[_Started], List[numpy.ndarray]],
         inputs: Sequence[Any],
         dtypes: Sequence[Any],
         shapes: Sequence[Any],
         node: Optional[str],
         name: str,
     ) -> List[Any]:
-        """function(*inputs, name) now, or when the graph runs."""
+        """collect(start(*inputs, name)) when it is done: now, or when the graph runs."""
+
+        def call(*values: Any) -> List[numpy.ndarray]:
+            started = start(*values)
+            started.wait()
+            return collect(started)
+
         if tf.executing_eagerly():
-            results = function(*[numpy.asarray(each) for each in inputs], name or None)
+            results = call(*[numpy.asarray(each) for each in inputs], name or None)
             return [
                 tf.convert_to_tensor(result, dtype) for result, dtype in zip(results, dtypes)
             ]
         graph = tf.compat.v1.get_default_graph()
-        own = graph.unique_name(node or "farandole", mark_as_used=True)
+        own = scope = graph.unique_name(node or "farandole", mark_as_used=True)
         if name == "*/":
             own = own.rsplit("/", 1)[-1]
-
-        def call(*values: Any) -> Any:
-            return function(*values, own)
-
         inputs = [tf.convert_to_tensor(each) for each in inputs]
-        in_function = hasattr(graph, "outer_graph")
-        before = None if in_function else getattr(graph, "_farandole_before", None)
-        with tf.control_dependencies([] if before is None else [before]):
-            outputs = tf.numpy_function(call, inputs, list(dtypes), name=node)
+        with tf.name_scope(scope + "/"):
+            if hasattr(graph, "outer_graph"):
+                outputs = tf.numpy_function(lambda *all: call(*all, own), inputs, list(dtypes))
+            else:
+                outputs = self._in_session(
+                    lambda *all: start(*all, own), collect, inputs, list(dtypes)
+                )
         outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-        if not in_function and graph._get_control_flow_context() is None:
-            graph._farandole_before = outputs[0].op
         for output, shape in zip(outputs, shapes):
             output.set_shape(shape)
         return outputs
+
+    def _in_session(
+        self,
+        start: Callable[..., _Started],
+        collect: Callable[[_Started], List[numpy.ndarray]],
+        inputs: Sequence[Any],
+        dtypes: Sequence[Any],
+    ) -> Any:
+        def begin(*values: Any) -> Any:
+            return numpy.int64(_table.start(lambda: start(*values)))
+
+        number = tf.numpy_function(begin, inputs, tf.int64, name="start")
+        mutex = tf.raw_ops.MutexV2(shared_name="farandole")
+        with tf.control_dependencies([number]):
+            lock = tf.raw_ops.MutexLock(mutex=mutex)
+        with tf.control_dependencies([lock]):
+            number = tf.numpy_function(_table.wait, [number], tf.int64, name="wait")
+        with tf.control_dependencies([number]):
+            unlock = tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)  # held until then
+        with tf.control_dependencies([unlock]):
+            return tf.numpy_function(
+                lambda each: collect(_table.finish(each)), [number], dtypes, name="finish"
+            )
 
     def _reduction(
         self,
@@ -194,7 +297,17 @@ class Plain:
         tensors = [tf.convert_to_tensor(each) for each in tensors]
         same_shape = operation == _abi.ALLREDUCE
         return self._run(
-            lambda *all: _reduce(operation, what, all[:-1], all[-1], how),
+            lambda *all: _start(
+                operation,
+                what,
+                all[:-1],
+                all[-1],
+                how.set,
+                op=int(how.op),
+                prescale=how.prescale,
+                postscale=how.postscale,
+            ),
+            _Started.results,
             tensors,
             [each.dtype for each in tensors],
             [each.shape if same_shape else _later_rows(each) for each in tensors],
@@ -223,7 +336,8 @@ class Plain:
     ) -> Tuple[List[Any], List[Any]]:
         count = len(tensors)
         results = self._run(
-            lambda *all: _gather(all[:-1], all[-1], set),
+            lambda *all: _start(_abi.ALLGATHER, "allgather", all[:-1], all[-1], set),
+            _gathered,
             tensors,
             [each.dtype for each in tensors] + [tf.int64] * count,
             [_later_rows(each) for each in tensors] + [[None]] * count,
@@ -240,7 +354,8 @@ class Plain:
         self, tensor: Any, splits: Any, node: Optional[str], name: str, set: int
     ) -> Tuple[Any, Any]:
         received, rows = self._run(
-            lambda value, parts, own: _exchange(value, parts, own, set),
+            lambda value, parts, own: _start_exchange(value, parts, own, set),
+            _exchanged,
             [tensor, splits],
             [tensor.dtype, tf.int32],
             [_later_rows(tensor), [None]],
@@ -251,7 +366,10 @@ class Plain:
 
     def broadcast(self, tensor: Any, root: int, node: Optional[str], name: str, set: int) -> Any:
         return self._run(
-            lambda value, own: _do(_abi.BROADCAST, "broadcast", [value], own, set, root=root)[0],
+            lambda value, own: _start(
+                _abi.BROADCAST, "broadcast", [value], own, set, root=root
+            ),
+            _Started.results,
             [tensor],
             [tensor.dtype],
             [tensor.shape],
@@ -260,15 +378,19 @@ class Plain:
         )[0]
 
     def barrier(self, node: Optional[str], name: str, set: int) -> Any:
-        meet = lambda own: _meet(_abi.BARRIER, own, set)  # noqa: E731
-        return self._run(meet, [], [tf.int32], [[]], node, name)[0]
+        meet = lambda own: _start_meeting(_abi.BARRIER, own, set)  # noqa: E731
+        return self._run(meet, _met, [], [tf.int32], [[]], node, name)[0]
 
     def join(self, node: Optional[str], name: str, set: int) -> Any:
         # Joins have no names: every rank joins once at a time.
-        meet = lambda own: _meet(_abi.JOIN, None, set)  # noqa: E731
-        return self._run(meet, [], [tf.int32], [[]], node, name)[0]
+        meet = lambda own: _start_meeting(_abi.JOIN, None, set)  # noqa: E731
+        return self._run(meet, _met, [], [tf.int32], [[]], node, name)[0]
 
     def query(self, what: str, node: Optional[str], set: int) -> Any:
-        return self._run(
-            lambda own: [_ask(what, set)], [], [tf.int32], [[]], node or "farandole_query", ""
-        )[0]
+        if tf.executing_eagerly():
+            return tf.convert_to_tensor(_ask(what, set))
+        answer = tf.numpy_function(
+            lambda: _ask(what, set), [], tf.int32, name=node or "farandole_query"
+        )
+        answer.set_shape([])
+        return answer

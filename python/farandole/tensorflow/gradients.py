@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import tensorflow as tf
 
 from ..errors import InvalidArgument
-from ..process_sets import ProcessSet, global_process_set
+from ..process_sets import ProcessSet, global_process_set, set_id
 from ._backend import backend, refuse_xla
 from ._reduction import LAST, NOBODY, awaited_by
 from .collectives import allreduce, grouped_allreduce
@@ -88,7 +88,7 @@ class GradientReducer:
         self, dense: List[int], grads: Sequence[Any], variables: Sequence[Any]
     ) -> List[List[int]]:
         """The dense gradients by what is reduced together."""
-        if tf.executing_eagerly() or not backend().compiled:
+        if tf.executing_eagerly() or not backend(set_id(self.process_set)).compiled:
             return [dense]  # one call that waits, instead of many
         if not self.groups:
             return [[i] for i in dense] if self.op == Adasum else _buckets(dense, grads, variables)

@@ -51,6 +51,10 @@ def _listen(pipe: int, withdraw: Callable[[], None]) -> None:
 
 def _ours_no_more() -> None:
     """A child of fork() does not tell the parent of its own signals."""
+    global _started
+    if not _started:  # a child of the child: what is set there is the program's
+        return
+    _started = False
     try:
         signal.set_wakeup_fd(-1)
     except ValueError:

@@ -16,7 +16,7 @@ from ..basics import *  # noqa: F401,F403  (scripts look for init, rank, … her
 from ..core import ReduceOp
 from ..errors import InvalidArgument
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
-from ._backend import backend, names
+from ._backend import backend, names, own
 from ._reduction import Reduction
 
 Average = ReduceOp.AVERAGE
@@ -124,10 +124,11 @@ def _allreduce(
     tensor = _tensor(tensor, "allreduce", name)
     node, match = names("FarandoleAllreduce", name, tensor, ignore_name_scope)
     how = Reduction(int(op), prescale_factor, postscale_factor, set_id(process_set))
-    if backend().compiled:
-        return backend().allreduce(tensor, node, match, how)
+    ours = backend(how.set)
+    if ours.compiled:
+        return ours.allreduce(tensor, node, match, how)
     return _differentiable(
-        lambda value: backend().allreduce(value, node, match, how),
+        lambda value: ours.allreduce(value, node, match, how),
         lambda _, grads: _same_reduction(grads, how)[0],
         tensor,
     )
@@ -149,11 +150,12 @@ def _grouped_allreduce(
         return []
     node, match = names("FarandoleGroupedAllreduce", name, None, ignore_name_scope)
     how = Reduction(int(op), prescale_factor, postscale_factor, set_id(process_set))
-    if backend().compiled:
-        return backend().grouped_allreduce(tensors, node, match, how)
+    ours = backend(how.set)
+    if ours.compiled:
+        return ours.grouped_allreduce(tensors, node, match, how)
     return list(
         _differentiable(
-            lambda *values: backend().grouped_allreduce(values, node, match, how),
+            lambda *values: ours.grouped_allreduce(values, node, match, how),
             lambda _, grads: _same_reduction(grads, how),
             *tensors,
         )
@@ -223,13 +225,15 @@ def _gather(
     kind = "FarandoleAllgather" if single else "FarandoleGroupedAllgather"
     node, match = names(kind, name, tensors[0] if single else None, ignore_name_scope)
 
+    ours = backend(number)
+
     def gather(*values: Any) -> List[Any]:
         if single:
-            return list(backend().allgather(values[0], node, match, number))
-        gathered, rows = backend().grouped_allgather(values, node, match, number)
+            return list(ours.allgather(values[0], node, match, number))
+        gathered, rows = ours.grouped_allgather(values, node, match, number)
         return gathered + rows
 
-    if backend().compiled:
+    if ours.compiled:
         return gather(*tensors)[: len(tensors)]
 
     def gradient(outputs: Any, grads: Any) -> Any:
@@ -306,10 +310,11 @@ def broadcast(
     tensor = _tensor(tensor, "broadcast", name)
     node, match = names("FarandoleBroadcast", name, tensor, ignore_name_scope)
     number = set_id(process_set)
-    if backend().compiled:
-        return backend().broadcast(tensor, root_rank, node, match, number)
+    ours = backend(number)
+    if ours.compiled:
+        return ours.broadcast(tensor, root_rank, node, match, number)
     return _differentiable(
-        lambda value: backend().broadcast(value, root_rank, node, match, number),
+        lambda value: ours.broadcast(value, root_rank, node, match, number),
         lambda _, grads: _at_root(grads[0], root_rank, number),
         tensor,
     )
@@ -361,10 +366,11 @@ def _exchange(
     parts = tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64)
     node, match = names("FarandoleAlltoall", name, tensor, ignore_name_scope)
     number = set_id(process_set)
-    if backend().compiled:
-        return backend().alltoall(tensor, parts, node, match, number)
+    ours = backend(number)
+    if ours.compiled:
+        return ours.alltoall(tensor, parts, node, match, number)
     return _differentiable(
-        lambda value: backend().alltoall(value, parts, node, match, number),
+        lambda value: ours.alltoall(value, parts, node, match, number),
         lambda outputs, grads: _exchange(grads[0], outputs[1], None, False, number)[0],
         tensor,
     )
@@ -417,12 +423,14 @@ def _reducescatter(
     kind = "FarandoleReducescatter" if single else "FarandoleGroupedReducescatter"
     node, match = names(kind, name, tensors[0] if single else None, ignore_name_scope)
 
+    ours = backend(how.set)
+
     def scatter(*values: Any) -> List[Any]:
         if single:
-            return [backend().reducescatter(values[0], node, match, how)]
-        return backend().grouped_reducescatter(values, node, match, how)
+            return [ours.reducescatter(values[0], node, match, how)]
+        return ours.grouped_reducescatter(values, node, match, how)
 
-    if backend().compiled:
+    if ours.compiled:
         return scatter(*tensors)
     gradient = lambda outputs, grads: _gathered(_whole(grads, outputs), how)  # noqa: E731
     return list(_differentiable(scatter, gradient, *tensors))
@@ -452,12 +460,13 @@ def barrier(process_set: ProcessSet = global_process_set, name: Optional[str] = 
     """Done when all members have come to it."""
     core.require_initialised()
     node, match = names("FarandoleBarrier", name)
-    return backend().barrier(node, match, set_id(process_set))
+    number = set_id(process_set)
+    return backend(number).barrier(node, match, number)
 
 
 def _query(what: str, name: Optional[str], process_set_id: int = 0) -> Any:
     node, _ = names("FarandoleQuery", name or what)
-    return backend().query(what, node, process_set_id)
+    return own().query(what, node, process_set_id)
 
 
 def rank_op(name: Optional[str] = None) -> Any:

@@ -1,8 +1,10 @@
 // Init, shutdown, fork: the life of a rank.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "core/rank.h"
 
@@ -143,6 +145,36 @@ CORE_CASE(forked_children) {
     REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     for (int k = 0; k < 20; ++k) requireSum("afterwards", 1.0F, n);
   }
+  REQUIRE_OK(farandole_shutdown());
+}
+
+// A data-loading worker opens files, which get the numbers that the rank's descriptors had, and
+// starts a process of its own: that one has all of them.
+CORE_CASE(forked_grandchildren) {
+  REQUIRE_OK(farandole_init(nullptr));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    inForkedChild = true;
+    std::vector<int> files;
+    for (int i = 0; i < 64; ++i) files.push_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) {
+      int lost = 0;
+      for (const int file : files) lost += ::fcntl(file, F_GETFD) < 0 ? 1 : 0;
+      requireForked();
+      std::exit(lost);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(grandchild, &status, 0) == grandchild);
+    std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 255);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) != 0) say(std::to_string(WEXITSTATUS(status)) + " files are closed");
+  REQUIRE(WEXITSTATUS(status) == 0);
+  requireSum("afterwards", 1.0F, static_cast<float>(farandole_size()));
   REQUIRE_OK(farandole_shutdown());
 }
 

@@ -55,6 +55,9 @@ TEST(Life, EarlyShutdownIsNamed) {
 TEST(Life, ForkedChildrenAreNoRanksAndDisturbNobody) {
   EXPECT_EQ(runCase({2, {"forked_children"}}), "");
 }
+TEST(Life, ChildrenOfForkedChildrenKeepTheirFiles) {
+  EXPECT_EQ(runCase({2, {"forked_grandchildren"}}), "");
+}
 
 TEST(Wait, TimesOutAndGoesOn) { EXPECT_EQ(runCase({2, {"wait_timeout"}}), ""); }
 TEST(Wait, IsInterruptedBySignals) { EXPECT_EQ(runCase({2, {"wait_interrupted"}}), ""); }

@@ -52,6 +52,14 @@ if how == "exception":
         atexit.register(time.sleep, 600)
         inner_function_of_the_loop()
     wait_for_the_culprit()
+elif how == "killed with a name":
+    if culprit:
+        # As PyTorch names shared memory before it takes the name away again.
+        name = f"/dev/shm/torch_{os.getpid()}_1_0"
+        with open(name, "x"):
+            print(f"named {name}", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+    wait_for_the_culprit()
 elif how == "killed":
     if culprit:
         os.kill(os.getpid(), signal.SIGKILL)

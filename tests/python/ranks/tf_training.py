@@ -135,6 +135,46 @@ def case_session_with_hooks():
     assert values.tolist() in ([-3 * MEAN] * 3, [-4 * MEAN] * 3), values
 
 
+def case_session_with_placeholders():
+    """What a step does not fetch is not run: neither by the hook nor by other operations."""
+    with tf.Graph().as_default():
+        never = v1.placeholder(tf.float32, [], name="never_fed")
+        hvd.allreduce(never, name="before")
+        x = v1.placeholder(tf.float32, [None], name="x")
+        w = v1.get_variable("w", initializer=tf.constant(float(RANK)))
+        step = v1.train.get_or_create_global_step()
+        loss = tf.reduce_mean(w * x)
+        optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(1.0))
+        train = optimizer.minimize(loss, global_step=step)
+        mean = hvd.allreduce(tf.reduce_mean(x), name="mean")
+        hooks = [hvd.BroadcastGlobalVariablesHook(0), v1.train.StopAtStepHook(last_step=3)]
+        with v1.train.MonitoredTrainingSession(hooks=hooks) as session:
+            assert session.run(w) == 0.0
+            assert session.run(mean, {x: [RANK + 1.0]}) == MEAN
+            while not session.should_stop():
+                _, got = session.run([train, mean], {x: [RANK + 1.0] * 2})
+                assert got == MEAN
+                if not session.should_stop():
+                    value = session.run(w)
+    assert value == -2 * MEAN, value
+
+
+def case_session_with_one_thread():
+    """Operations that are ready at other times on other ranks do not wait for each other."""
+    count = 20
+    config = v1.ConfigProto(inter_op_parallelism_threads=1, use_per_session_threads=True)
+    with tf.Graph().as_default(), v1.Session(config=config) as session:
+        inputs = [None] * count
+        after = []
+        for i in range(count) if RANK == 0 else reversed(range(count)):
+            with tf.control_dependencies(after):
+                inputs[i] = tf.identity(float(i))
+            after = [inputs[i].op]
+        sums = [hvd.allreduce(inputs[i], op=hvd.Sum, name=f"sum_{i}") for i in range(count)]
+        for _ in range(3):
+            assert session.run(sums) == [float(i * SIZE) for i in range(count)]
+
+
 def case_session_several_passes():
     with tf.Graph().as_default():
         w = v1.get_variable("w", initializer=tf.constant(0.0))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import cases
 import torch
+import torch.utils.data
 from cases import raises
 
 import farandole.torch as hvd
@@ -338,6 +341,25 @@ def case_join():
         same(hvd.allreduce(torch.ones(2), op=hvd.Sum, name="uneven"), [float(present)] * 2)
         same(hvd.allreduce(torch.ones(2), name="mean"), [1.0] * 2)
     assert hvd.join() == SIZE - 1
+
+
+class Programs(torch.utils.data.Dataset):
+    """As one that decodes its data with a program."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        words = ["echo", str(index)]
+        return int(subprocess.check_output(words, preexec_fn=lambda: None, timeout=20))
+
+
+def case_data_loader_whose_workers_start_programs():
+    loader = torch.utils.data.DataLoader(
+        Programs(), 2, num_workers=2, multiprocessing_context="fork", timeout=30
+    )
+    assert [each.tolist() for each in loader] == [[0, 1], [2, 3]]
+    hvd.barrier()
 
 
 cases.run(globals())

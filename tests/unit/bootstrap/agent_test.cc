@@ -334,6 +334,40 @@ TEST(AgentTest, AForkedChildIsTurnedAwayAndDisturbsNobody) {
 }
 #endif
 
+// A child of a rank has the rank's environment, so it comes with the rank's name.
+TEST(AgentTest, ASecondProcessDoesNotTakeALivingRanksPlace) {
+  Children others(2, [](int index, const std::string& address) -> std::string {
+    // Zero comes while rank 0 lives, one is rank 1 until it is killed.
+    Result<std::unique_ptr<AgentClient>> joined = join(address, index, 2);
+    if (index == 0) return joined.ok() ? "was let in" : joined.status().message();
+    if (!joined.ok()) return joined.status().message();
+    if (!joined.value()->put("here", "", soon()).ok()) return "cannot put";
+    ::sleep(60);
+    return "was not killed";
+  });
+  const auto server = serve(2);
+  const auto a = client(*server, 0, 2);
+  Ends ends(*a);
+  others.go(server->address());
+  ASSERT_TRUE(a->get("here", soon()).ok());
+  // Rank 1's process ends and another one becomes rank 1, as a script's next command does.
+  EXPECT_THAT(join(server->address(), 1, 2).status().message(), HasSubstr("still running"));
+  others.kill(1, SIGKILL);
+  const std::string second = "process " + std::to_string(others.pid(0)) + " calls init as rank 0";
+  const std::vector<std::string> results = others.results(seconds(20));
+  EXPECT_THAT(results[0], HasSubstr(second));
+  EXPECT_THAT(results[0], HasSubstr("but that rank is process " + std::to_string(::getpid()) +
+                                    ", which is still running"));
+  EXPECT_THAT(results[0], HasSubstr("if __name__ == \"__main__\":"));
+  EXPECT_THAT(results[0], HasSubstr("without these variables"));  // the text is not cut
+  EXPECT_TRUE(join(server->address(), 1, 2).ok());
+  // The same process again is the same rank; nobody was lost to the others.
+  EXPECT_TRUE(a->put("k", "v", soon()).ok());
+  EXPECT_EQ(server->reports()[0].what, "");
+  EXPECT_TRUE(ends.waitFor(0).empty());
+  EXPECT_TRUE(join(server->address(), 0, 2).ok());
+}
+
 TEST(AgentTest, ThreadsShareOneClient) {
   const auto server = serve(2);
   const auto a = client(*server, 0, 2);
