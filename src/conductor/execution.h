@@ -57,6 +57,10 @@ class Execution {
   // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
   void* outputFor(const Part& part, std::vector<std::int64_t> shape);
   void* scratch(std::size_t bytes);
+  // The part's input, or a copy of it: engines write outputs while they still send inputs. The one
+  // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
+  const void* inputBeside(const Part& part, std::int64_t count, const void* out,
+                          std::int64_t outCount, const void* own);
   OperationPtr fail(Status status);
   // sizes_ as rows of each member → elements of each member; fails on a negative or absurd number.
   bool rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
