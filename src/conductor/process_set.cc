@@ -307,6 +307,8 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
   bool consistent = true;
   {
     const std::lock_guard lock(mutex_);
+    // Its operations have failed here, because of a member that has left: the others' will, too.
+    if (!over_.ok()) return;
     for (const auto& id : entry.plans) {
       if (id.index >= plans_.size() || plans_[id.index].generation != id.generation) {
         consistent = false;
@@ -347,6 +349,7 @@ void ProcessSet::handle(Joined& entry) {
   EntryPtr join;
   {
     const std::lock_guard lock(mutex_);
+    if (!over_.ok()) return;
     join = std::move(join_);
     join_ = nullptr;
   }

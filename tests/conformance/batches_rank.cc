@@ -1,10 +1,11 @@
 // Random batches of operations, compared with a reference: one rank of them. Every rank runs
-// `batches_rank SEED ROUNDS [FIRST]` and says, when something is wrong, which operation of which
-// round it was; the same seed gives the same operations.
+// `batches_rank SEED ROUNDS [FIRST [leave]]` and says, when something is wrong, which operation of
+// which round it was; the same seed gives the same operations.
 //
 // A round's batch is submitted while that of the round before is still in flight, by each rank in
 // an order of its own, and waited for in another. Now and then everything is waited for, ranks
-// leave by joining, and process sets are exchanged.
+// leave by joining, and process sets are exchanged. leave: in the midst of it rank 1 ends, and all
+// the others must be told so.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -27,6 +28,13 @@ constexpr std::int64_t kMostBytes = std::int64_t{8} << 20;
 
 std::uint64_t seed = 1;
 long checks = 0;
+std::optional<std::int64_t> leaveIn;  // rank 1, in that round
+
+// What the others may be told then.
+void mustUnlessLeft(farandole_code code, const std::string& what) {
+  if (leaveIn && code == FARANDOLE_PEER_LOST) std::exit(0);
+  must(code, what);
+}
 
 // Ordinary or shared memory between guards, at any alignment.
 class Memory {
@@ -169,8 +177,9 @@ void submit(const Flight& flight, Dice& dice) {
     std::vector<farandole_request> requests;
     for (const Share* share : gathered) requests.push_back(share->request);
     std::vector<farandole_handle> handles(requests.size());
-    must(farandole_submit(requests.data(), requests.size(), handles.data()),
-         "seed " + std::to_string(seed) + ", round " + std::to_string(flight.round) + ", submit");
+    mustUnlessLeft(
+        farandole_submit(requests.data(), requests.size(), handles.data()),
+        "seed " + std::to_string(seed) + ", round " + std::to_string(flight.round) + ", submit");
     for (std::size_t i = 0; i < gathered.size(); ++i) gathered[i]->handle = handles[i];
     gathered.clear();
   };
@@ -243,6 +252,7 @@ void finish(Flight& flight, Dice& dice) {
   dice.shuffle(flight.shares);
   for (auto& share : flight.shares) {
     const farandole_code code = farandole_wait(share->handle, kPatienceMs);
+    if (leaveIn && code == FARANDOLE_PEER_LOST) std::exit(0);
     if (code != FARANDOLE_OK) {
       farandole_error error = {};
       error.struct_size = sizeof error;
@@ -261,7 +271,9 @@ void finish(Flight& flight, Dice& dice) {
     check(flight.round, *share);
     must(farandole_release(share->handle), "release");
     share->handle = 0;
+    if (leaveIn == flight.round && rank == 1 && dice.percent(20)) std::exit(0);
   }
+  if (leaveIn == flight.round && rank == 1) std::exit(0);
 }
 
 void join(const BatchOptions& options, const std::vector<farandole_set>& sets, std::int64_t round,
@@ -272,9 +284,9 @@ void join(const BatchOptions& options, const std::vector<farandole_set>& sets, s
   farandole_request request = FARANDOLE_REQUEST_INIT;
   request.operation = FARANDOLE_JOIN;
   farandole_handle handle = 0;
-  must(farandole_submit(&request, 1, &handle), "join");
+  mustUnlessLeft(farandole_submit(&request, 1, &handle), "join");
   finish(flight, dice);
-  must(farandole_wait(handle, kPatienceMs), "join");
+  mustUnlessLeft(farandole_wait(handle, kPatienceMs), "join");
   must(farandole_release(handle), "join");
 }
 
@@ -341,15 +353,17 @@ void run(std::int64_t first, std::int64_t rounds) {
 
 int main(int argc, char** argv) {
   using namespace conformance;
-  if (argc < 3 || argc > 4) {
-    std::fprintf(stderr, "usage: batches_rank SEED ROUNDS [FIRST]\n");
+  if (argc < 3 || argc > 5) {
+    std::fprintf(stderr, "usage: batches_rank SEED ROUNDS [FIRST [leave]]\n");
     return 2;
   }
+  if (argc == 5) leaveIn = std::strtoll(argv[3], nullptr, 10) + 3;
   seed = std::strtoull(argv[1], nullptr, 10);
   must(farandole_init(nullptr), "init");
   rank = farandole_rank();
   size = farandole_size();
   run(argc > 3 ? std::strtoll(argv[3], nullptr, 10) : 0, std::strtoll(argv[2], nullptr, 10));
+  if (leaveIn) fail("rank 1 has left, and nobody said so");
   must(farandole_shutdown(), "shutdown");
   if (checks == 0) fail("nothing was checked");
   std::printf("seed %s: rank %d of %d: %ld checks\n", argv[1], rank, size, checks);
