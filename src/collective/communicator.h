@@ -76,6 +76,8 @@ class Communicator {
   // Member i contributes counts[i]; output is their concatenation.
   virtual OperationPtr allgather(const void* in, void* out, std::span<const std::int64_t> counts,
                                  DType dtype) = 0;
+  // As one array, too, and the pieces' counts agree on all members, wherever their memory is: how
+  // bytes are cut into messages follows from the counts.
   virtual OperationPtr broadcast(std::span<const Piece> pieces, DType dtype, int root) = 0;
   virtual OperationPtr alltoall(const void* in, std::span<const std::int64_t> sendCounts, void* out,
                                 std::span<const std::int64_t> receiveCounts, DType dtype) = 0;

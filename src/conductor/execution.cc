@@ -3,7 +3,9 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 
+#include "collective/shm/gate.h"
 #include "conductor/output.h"
 
 namespace farandole {
@@ -16,8 +18,15 @@ std::vector<std::int64_t> withRows(std::vector<std::int64_t> shape, std::int64_t
   return shape;
 }
 
-std::int64_t sum(const std::vector<std::int64_t>& values) {
+std::int64_t sum(std::span<const std::int64_t> values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+// `memory` after the elements of the members before this one.
+const std::byte* placeOf(int member, const void* memory, std::span<const std::int64_t> counts,
+                         DType dtype) {
+  const auto before = static_cast<std::size_t>(sum(counts.first(static_cast<std::size_t>(member))));
+  return static_cast<const std::byte*>(memory) + before * sizeOf(dtype);
 }
 
 }  // namespace
@@ -100,6 +109,19 @@ void* Execution::scratch(std::size_t bytes) {
   }
   scratch_.emplace_back(memory);
   return memory;
+}
+
+const void* Execution::inputBeside(const Part& part, std::int64_t count, const void* out,
+                                   std::int64_t outCount, const void* own) {
+  const void* in = part.entry->request.input;
+  const std::size_t element = sizeOf(part.meta.dtype);
+  const std::size_t bytes = static_cast<std::size_t>(count) * element;
+  if (in == own || !overlap(in, bytes, out, static_cast<std::size_t>(outCount) * element)) {
+    return in;
+  }
+  void* copied = scratch(bytes);
+  if (copied != nullptr) std::memcpy(copied, in, bytes);
+  return copied;
 }
 
 void* Execution::outputFor(const Part& part, std::vector<std::int64_t> shape) {
@@ -253,8 +275,14 @@ OperationPtr Execution::startAllgather() {
     out = scratch(static_cast<std::size_t>(sum(counts)) * sizeOf(part.meta.dtype));
   }
   if (out == nullptr) return nullptr;
-  return communicator_.allgather(part.entry ? part.entry->request.input : nullptr, out, counts,
-                                 part.meta.dtype);
+  const void* in = nullptr;
+  if (part.entry) {
+    const int me = communicator_.rank();
+    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, sum(counts),
+                     placeOf(me, out, counts, part.meta.dtype));
+    if (!status_.ok()) return nullptr;
+  }
+  return communicator_.allgather(in, out, counts, part.meta.dtype);
 }
 
 OperationPtr Execution::startGather() {
@@ -263,13 +291,16 @@ OperationPtr Execution::startGather() {
   if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
   if (!hasRoom(part.meta.root, sum(counts))) return nullptr;
   void* out = nullptr;
-  if (communicator_.rank() == part.meta.root) {
+  const void* in = part.entry->request.input;
+  if (const int me = communicator_.rank(); me == part.meta.root) {
     out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
     if (out == nullptr) return nullptr;
     part.entry->outcome.splits = sizes_;
+    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, sum(counts),
+                     placeOf(me, out, counts, part.meta.dtype));
+    if (!status_.ok()) return nullptr;
   }
-  return communicator_.gather(part.entry->request.input, out, counts, part.meta.dtype,
-                              part.meta.root);
+  return communicator_.gather(in, out, counts, part.meta.dtype, part.meta.root);
 }
 
 OperationPtr Execution::exchangeSplits() {
@@ -308,8 +339,9 @@ OperationPtr Execution::startAlltoall() {
   void* out = outputFor(part, withRows(part.meta.shape, sum(received)));
   if (out == nullptr) return nullptr;
   part.entry->outcome.splits = std::move(received);
-  return communicator_.alltoall(part.entry->request.input, sendCounts, out, receiveCounts,
-                                part.meta.dtype);
+  const void* in = inputBeside(part, sum(sendCounts), out, sum(receiveCounts), nullptr);
+  if (!status_.ok()) return nullptr;
+  return communicator_.alltoall(in, sendCounts, out, receiveCounts, part.meta.dtype);
 }
 
 OperationPtr Execution::exchangeRootsSplits() {
@@ -343,8 +375,13 @@ OperationPtr Execution::startScatter() {
   const auto mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
   void* out = outputFor(part, withRows(part.meta.shape, mine));
   if (out == nullptr) return nullptr;
-  return communicator_.scatter(part.entry->request.input, out, counts, part.meta.dtype,
-                               part.meta.root);
+  const void* in = part.entry->request.input;
+  const int me = communicator_.rank();
+  if (me == part.meta.root && out != placeOf(me, in, counts, part.meta.dtype)) {
+    in = inputBeside(part, sum(counts), out, counts[static_cast<std::size_t>(me)], nullptr);
+    if (!status_.ok()) return nullptr;
+  }
+  return communicator_.scatter(in, out, counts, part.meta.dtype, part.meta.root);
 }
 
 }  // namespace farandole

@@ -76,6 +76,10 @@ class Execution {
   bool takeRows();
   // Whether such a result fits into that member's output; all members answer alike.
   bool hasRoom(int member, std::int64_t elements);
+  // The part's input, or a copy of it: engines write outputs while they still send inputs. The one
+  // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
+  const void* inputBeside(const Part& part, std::int64_t count, const void* out,
+                          std::int64_t outCount, const void* own);
   // sizes_ as rows of each member → elements of each member; fails on a negative or absurd number.
   bool rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
                     std::vector<std::int64_t>& counts);

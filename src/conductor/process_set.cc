@@ -331,6 +331,8 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
   bool consistent = true;
   {
     const std::lock_guard lock(mutex_);
+    // Its operations have failed here, because of a member that has left: the others' will, too.
+    if (!over_.ok()) return;
     consistent = !joinedHere || join_ != nullptr;
     for (std::size_t i = 0; i < entry.plans.size() && consistent; ++i) {
       const PlanId& id = entry.plans[i];
@@ -377,6 +379,7 @@ void ProcessSet::handle(Joined& entry) {
   EntryPtr join;
   {
     const std::lock_guard lock(mutex_);
+    if (!over_.ok()) return;
     join = std::move(join_);
     join_ = nullptr;
   }

@@ -2,8 +2,12 @@
 add_executable(conformance_rank ${CMAKE_CURRENT_LIST_DIR}/conformance_rank.cc)
 target_include_directories(conformance_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(conformance_rank PRIVATE farandole farandole_options)
+add_executable(batches_rank ${CMAKE_CURRENT_LIST_DIR}/batches_rank.cc ${CMAKE_CURRENT_LIST_DIR}/batch.cc)
+target_include_directories(batches_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(batches_rank PRIVATE farandole farandole_options)
 if(FARANDOLE_SANITIZE)
   target_compile_options(conformance_rank PRIVATE -O1)
+  target_compile_options(batches_rank PRIVATE -O1)
 endif()
 
 # Under a sanitizer the paths count, not the sizes of the job; the engine's own tests have more ranks there.
@@ -59,11 +63,10 @@ set(unlaunched_cases allreduce bits allgather broadcast reducescatter rooted)
 if(FARANDOLE_SANITIZE)
   list(REMOVE_ITEM unlaunched_cases allreduce broadcast)  # a minute each
 endif()
-foreach(layout 2x1 2x2)
-  string(REPLACE "x" ";" counts ${layout})
+foreach(layout 1+1 2+2)
   foreach(case ${unlaunched_cases})
     add_test(NAME conformance.without_launcher.${layout}.${case}
-      COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh ${counts} $<TARGET_FILE:conformance_rank> ${case})
+      COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh ${layout} $<TARGET_FILE:conformance_rank> ${case})
     set_tests_properties(conformance.without_launcher.${layout}.${case} PROPERTIES LABELS conformance TIMEOUT 240)
   endforeach()
 endforeach()
@@ -75,12 +78,14 @@ set_tests_properties(conformance.without_launcher.2x2.outputs PROPERTIES LABELS 
 # The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
 find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
 find_program(FARANDOLE_MPICH_RUN mpiexec.mpich)
+set(mpi_environment "FARANDOLE_HIERARCHY=off;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+  OMPI_MCA_rmaps_base_oversubscribe=1)
 function(farandole_mpi_conformance abi case ranks)
   string(TOUPPER ${abi} upper)
   add_test(NAME conformance.${abi}.${case}.np${ranks}
     COMMAND timeout -k 5 100 ${FARANDOLE_${upper}_RUN} -n ${ranks} $<TARGET_FILE:conformance_rank> ${case})
   set_tests_properties(conformance.${abi}.${case}.np${ranks} PROPERTIES LABELS conformance TIMEOUT 120 PROCESSORS 2
-    ENVIRONMENT "FARANDOLE_HIERARCHY=off;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+    ENVIRONMENT "${mpi_environment}")
 endfunction()
 foreach(abi openmpi mpich)
   string(TOUPPER ${abi} upper)
@@ -91,6 +96,44 @@ foreach(abi openmpi mpich)
     farandole_mpi_conformance(${abi} ${case} 3)
   endforeach()
   farandole_mpi_conformance(${abi} large 2)
+endforeach()
+
+# Random batches of everything at once, on machines with the same and with different numbers of ranks.
+set(batch_rounds 40)
+if(FARANDOLE_SANITIZE)
+  set(batch_rounds 12)
+endif()
+function(farandole_some_batches name environment seeds words)
+  add_test(NAME conformance.batches.${name}
+    COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/batches.sh ${seeds} ${words} ${ARGN} $<TARGET_FILE:batches_rank>)
+  set_tests_properties(conformance.batches.${name} PROPERTIES LABELS conformance TIMEOUT 600 PROCESSORS 2
+    ENVIRONMENT "${environment}")
+endfunction()
+function(farandole_batches name environment)
+  farandole_some_batches(${name} "${environment}" 1 ${batch_rounds} ${ARGN})
+endfunction()
+set(batch_run $<TARGET_FILE:farandole_command> run -q)
+set(batch_machines ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh)
+farandole_batches(shm.4 "" ${batch_run} -np 4)
+farandole_batches(link.3 "" ${batch_run} -np 3 --no-hierarchy)
+foreach(layout 1+2 2+1 2+2 3+1 2+1+2)
+  if(NOT FARANDOLE_SANITIZE OR layout MATCHES "^(2\\+1|2\\+1\\+2)$")
+    farandole_batches(hierarchy.${layout} "" ${batch_machines} ${layout})
+  endif()
+endforeach()
+# A rank ends in the midst of them, and the others are told so.
+farandole_some_batches(leave.2+2 "" 12 "8 0 leave" ${batch_machines} 2+2)
+farandole_batches(hierarchy.bf16.1+2+1 "FARANDOLE_WIRE=bf16" ${batch_machines} 1+2+1)
+if(TARGET farandole_gloo_engine)
+  farandole_batches(gloo.3 "" ${batch_run} -np 3 --no-hierarchy --engine gloo)
+  farandole_batches(hierarchy.gloo.2+1 "FARANDOLE_ENGINE=gloo" ${batch_machines} 2+1)
+  farandole_batches(hierarchy.gloo.2+2 "FARANDOLE_ENGINE=gloo" ${batch_machines} 2+2)
+endif()
+foreach(abi openmpi mpich)
+  string(TOUPPER ${abi} upper)
+  if(TARGET farandole_mpi_${abi} AND FARANDOLE_${upper}_RUN)
+    farandole_batches(${abi}.3 "${mpi_environment}" ${FARANDOLE_${upper}_RUN} -n 3)
+  endif()
 endforeach()
 
 # 2 × 2 GiB; too slow under a sanitizer.

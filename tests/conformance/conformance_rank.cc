@@ -10,28 +10,14 @@
 #include <vector>
 
 #include "conformance/elements.h"
+#include "conformance/rank.h"
 #include "farandole.h"
 
 namespace conformance {
 namespace {
 
-int rank = 0;
-int size = 1;
 long checks = 0;
 std::uint32_t flags = FARANDOLE_FLAG_WILL_WAIT;
-
-[[noreturn]] void fail(const std::string& text) {
-  std::fprintf(stderr, "rank %d: %s\n", rank, text.c_str());
-  std::exit(1);
-}
-
-void must(farandole_code code, const std::string& what) {
-  if (code == FARANDOLE_OK) return;
-  farandole_error error = {};
-  error.struct_size = sizeof error;
-  farandole_last_error(&error);
-  fail(what + ": " + farandole_code_name(code) + ": " + (error.message ? error.message : ""));
-}
 
 // A buffer in ordinary or shared memory with guard bytes behind it.
 class Buffer {

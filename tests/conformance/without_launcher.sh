@@ -1,21 +1,28 @@
 #!/bin/sh
-# without_launcher.sh MACHINES RANKS PROGRAM CASE: so many "machines" with so many ranks each that nobody of ours has
-# started: RANK, WORLD_SIZE, MASTER_ADDR and so on, as torchrun sets them, and a secret that they find by themselves because
-# all is on the loopback.
+# without_launcher.sh LAYOUT PROGRAM WORDS...: ranks that nobody of ours has started: RANK, WORLD_SIZE, MASTER_ADDR and so
+# on, as torchrun sets them, and a secret that they find by themselves because all is on the loopback. LAYOUT is how many
+# of them each "machine" has: 2+1 is two on the first and one on the second, which is this machine, too.
 set -eu
-machines=$1 ranks=$2
-shift 2
+layout=$1
+shift
 HOME=$(mktemp -d)
 trap 'rm -rf "$HOME"' EXIT
 unset XDG_CACHE_HOME
-export HOME WORLD_SIZE=$((machines * ranks)) LOCAL_WORLD_SIZE="$ranks"
-export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000))
+# shellcheck disable=SC2004 # it is a sum, not a number
+WORLD_SIZE=$(($layout))
+export HOME WORLD_SIZE MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000))
 pids=
 rank=0
-while [ "$rank" -lt "$WORLD_SIZE" ]; do
-  RANK=$rank LOCAL_RANK=$((rank % ranks)) GROUP_RANK=$((rank / ranks)) timeout 200 "$@" &
-  pids="$pids $!"
-  rank=$((rank + 1))
+machine=0
+for ranks in $(echo "$layout" | tr + ' '); do
+  local=0
+  while [ "$local" -lt "$ranks" ]; do
+    RANK=$rank LOCAL_RANK=$local LOCAL_WORLD_SIZE=$ranks GROUP_RANK=$machine timeout 200 "$@" &
+    pids="$pids $!"
+    rank=$((rank + 1))
+    local=$((local + 1))
+  done
+  machine=$((machine + 1))
 done
 code=0
 for pid in $pids; do

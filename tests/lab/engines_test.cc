@@ -107,6 +107,24 @@ TEST(LabEngines, HierarchyOverMpichConforms) {
   conformUnderMpi(lab, {"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:2", "-n", "4"});
 }
 
+// Random batches, from rank to rank in orders of their own, where machines have one or two ranks.
+void mix(const Lab& lab, Words words, int ranks, const char* seed) {
+  words.insert(words.end(), {BATCHES_RANK, seed, "30"});
+  const Outcome outcome = lab.run("h0", words, seconds(100));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(countOf(outcome.out, " checks"), ranks) << outcome.out;
+}
+
+TEST(LabEngines, BatchesOnUnevenMachines) {
+  LAB_OR_SKIP();
+  const Lab lab;
+  mix(lab, jobWords({"-q", "-H", "h0:2,h1:1,h2:2", "--map-by", "node"}, {}), 5, "101");
+  mix(lab, jobWords({"-q", "-H", "h0:1,h1:2"}, {}), 3, "102");
+  mix(lab, jobWords({"-q", "-H", "h0:2,h1:1", "--engine", "gloo"}, {}), 3, "103");
+  mix(lab, openMpiWords("h0:2,h1:1", "3"), 3, "104");
+  mix(lab, {"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:2", "-n", "4"}, 4, "105");
+}
+
 std::string rankOn(const Lab& lab, const std::string& host) {
   return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
 }

@@ -21,7 +21,7 @@ target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmo
 target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
   LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" FARANDOLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   LAB_RELAY_ACTOR="$<TARGET_FILE:lab_relay_actor>" CONFORMANCE_RANK="$<TARGET_FILE:conformance_rank>"
-  CORE_RANK="$<TARGET_FILE:core_rank>")
-add_dependencies(lab_tests farandole_command lab_delay lab_relay_actor conformance_rank core_rank)
+  BATCHES_RANK="$<TARGET_FILE:batches_rank>" CORE_RANK="$<TARGET_FILE:core_rank>")
+add_dependencies(lab_tests farandole_command lab_delay lab_relay_actor conformance_rank batches_rank core_rank)
 farandole_light_test(lab_tests)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

@@ -23,6 +23,18 @@ TEST(LabPython, OperationsOfPyTorch) {
   EXPECT_EQ(countOf(outcome.out, "all cases passed"), 2) << outcome.out;
 }
 
+// Parameters of many sizes to all, then steps: every rank has the same, and what one rank alone
+// has.
+TEST(LabPython, TrainingWithSeveralRanksOnAMachine) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (const auto& [hosts, ranks] : {std::pair("h0:2,h1:2", 4), std::pair("h0:2,h1:1", 3)}) {
+    const Outcome outcome = runScript(lab, {"-q", "-H", hosts}, "torch_mlp.py");
+    EXPECT_EQ(outcome.code, 0) << hosts << outcome.out << outcome.err;
+    EXPECT_EQ(countOf(outcome.out, "trained as one rank alone"), ranks) << hosts << outcome.out;
+  }
+}
+
 TEST(LabPython, TorchDistributed) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});

@@ -40,15 +40,12 @@ class SlicedBroadcast final : public Pipeline {
   }
 
   OperationPtr travel(std::int64_t chunk) override {
-    const std::int64_t count = slices_.count(chunk, machines().local());
-    if (count == 0) return nullptr;
-    const int from = machines().machineOf(root_);
-    if (home_) {
-      return context().between->broadcast(slices_.outputs(chunk, machines().local(), nullptr),
-                                          dtype_, from);
-    }
-    const Piece piece{slice(chunk), slice(chunk), count};
-    return context().between->broadcast(std::span(&piece, 1), dtype_, from);
+    const int mine = machines().local();
+    if (slices_.count(chunk, mine) == 0) return nullptr;
+    // Engines cut messages at the pieces' borders, so these are the same wherever a slice is.
+    const std::vector<Piece> pieces = home_ ? slices_.outputs(chunk, mine, nullptr)
+                                            : slices_.consecutive(chunk, mine, slice(chunk));
+    return context().between->broadcast(pieces, dtype_, machines().machineOf(root_));
   }
 
   OperationPtr last(std::int64_t chunk) override {

@@ -52,6 +52,12 @@ std::vector<Piece> Slices::outputs(std::int64_t chunk, int slice, const std::byt
   return result;
 }
 
+std::vector<Piece> Slices::consecutive(std::int64_t chunk, int slice, std::byte* memory) const {
+  std::vector<Piece> result = outputs(chunk, slice, memory);
+  for (Piece& piece : result) piece.out = const_cast<void*>(piece.in);
+  return result;
+}
+
 OperationPtr Slices::spread(HierarchyContext& context, std::int64_t chunk, const std::byte* mine,
                             std::byte* placed, DType dtype) const {
   if (count(chunk) == 0) return nullptr;

@@ -38,6 +38,8 @@ class Slices {
   // The outputs of a slice as pieces whose inputs are the outputs themselves or, if `from` is not
   // null, consecutive there.
   std::vector<Piece> outputs(std::int64_t chunk, int slice, const std::byte* from) const;
+  // The slice in consecutive memory, as pieces of the counts that outputs() has on every member.
+  std::vector<Piece> consecutive(std::int64_t chunk, int slice, std::byte* memory) const;
 
   // Every member of the machine gets all slices of the chunk; `mine` is this member's. With several
   // slices and a chunk in several pieces, they go to `placed` first: then place() afterwards.

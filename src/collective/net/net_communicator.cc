@@ -11,6 +11,7 @@
 #include "collective/net/point_to_point.h"
 #include "collective/net/slices.h"
 #include "collective/net/small.h"
+#include "collective/shm/gate.h"
 
 namespace farandole {
 namespace net {
@@ -192,10 +193,14 @@ class NetCommunicator final : public Communicator {
     const std::int64_t mine = plan.cuts[index(rank()) + 1] - begin;
     const std::size_t element = sizeOf(reduction.dtype);
     std::byte* const from = readable(in);
+    std::byte* const own = from + static_cast<std::size_t>(begin) * element;
+    const std::size_t bytes = static_cast<std::size_t>(mine) * element;
+    if (out != own && overlap(in, static_cast<std::size_t>(count) * element, out, bytes)) {
+      plan.aside.resize(bytes);
+      plan.target = std::exchange(out, plan.aside.data());
+    }
     const Piece pieces[] = {
-        {from, nullptr, begin},
-        {from + static_cast<std::size_t>(begin) * element, out, mine},
-        {from + static_cast<std::size_t>(begin + mine) * element, nullptr, count - begin - mine}};
+        {from, nullptr, begin}, {own, out, mine}, {own + bytes, nullptr, count - begin - mine}};
     Elements elements(Segments(pieces, element), reduction, context_.options.wire);
     std::int64_t longest = 0;
     for (int member = 0; member < size(); ++member) {

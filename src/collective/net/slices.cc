@@ -38,7 +38,12 @@ class Slices final : public NetOperation {
       something = something || moved;
       if (!moved || budget.spent()) break;
     }
-    if (complete()) return Advance::kDone;
+    if (complete()) {
+      if (plan_.target != nullptr) {
+        copy(plan_.target, plan_.aside.data(), plan_.aside.size(), Store::kCached);
+      }
+      return Advance::kDone;
+    }
     return something ? Advance::kSomething : Advance::kNothing;
   }
 

@@ -16,6 +16,10 @@ struct SlicePlan {
   static constexpr int kEverybody = -1;
   static constexpr int kOwner = -2;
   int reader = kEverybody;
+  // kOwner: the own result is put there at the end, from `aside`, which is the elements' output
+  // meanwhile: its place is where inputs are still sent from.
+  void* target = nullptr;
+  std::vector<std::byte> aside;
 };
 
 OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan);
