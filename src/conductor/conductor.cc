@@ -304,6 +304,7 @@ Deadline Conductor::sleepLimit(Deadline deadline) {
 }
 
 void Conductor::lookAround() {
+  if (options_.tidy) options_.tidy();
   const TimePoint now = Clock::now();
   for (const auto& set : stepped_) {
     set->checkStalls(now, options_.stallWarning, options_.stallShutdown);
