@@ -137,6 +137,7 @@ Status Runtime::startConducting() {
     options.letGo = &LinkMesh::letGo;
   }
   conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
+  FARANDOLE_RETURN_IF_ERROR(conductor_->start());
 
   std::vector<Watch::Peer> peers;
   for (const auto rank : here) {

@@ -70,6 +70,8 @@ class Conductor final : public SetObserver {
   Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& timeline, Options options);
   // stop() must have been called.
   ~Conductor() override;
+  // Once, before anything is submitted.
+  Status start();
 
   // Any thread.
   void addSet(std::unique_ptr<ProcessSet> set);
