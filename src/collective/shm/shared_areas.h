@@ -68,7 +68,7 @@ class SharedAreas {
 
   Neighbourhood& neighbourhood_;
   std::mutex mutex_;
-  std::list<Area> areas_;            // made by this rank; guarded by mutex_
+  std::list<Area> areas_;             // made by this rank; guarded by mutex_
   std::atomic<std::size_t> late_{0};  // of these, left here but not by all
 };
 
