@@ -39,7 +39,7 @@ TEST(Sets, OverlappingRunAtOnceOnGloo) {
 #endif
 TEST(Sets, ComeAndGo) { EXPECT_EQ(runCase({3, {"set_changes"}}), ""); }
 TEST(Sets, GiveTheirMemoryBack) {
-  EXPECT_EQ(runCase({2, {"sets_give_memory_back", "10000", "32"}}), "");
+  EXPECT_EQ(runCase({2, {"sets_give_memory_back", "2500", "32"}}), "");
 }
 TEST(Sets, GiveTheirMemoryBackBetweenMachines) {
   const Job::Environment onLink{{"FARANDOLE_HIERARCHY", "off"}};

@@ -114,7 +114,7 @@ class MemoryGroup {
 TEST(LittleMemory, IsRefusedToRanksThatWantItAtTheSameMoment) {
   const MemoryGroup group(std::size_t{512} << 20);
   ASSERT_TRUE(group.made()) << "a cgroup with a limit of memory is needed, and root to make it";
-  constexpr int kRounds = 5;
+  constexpr int kRounds = 3;
   Job job({2,
            {"allocate_together", std::to_string(std::size_t{320} << 20), group.processes(),
             std::to_string(kRounds)}});
@@ -130,7 +130,7 @@ TEST(LittleMemory, IsRefusedToRanksThatWantItAtTheSameMoment) {
   EXPECT_GE(count("refused: "), kRounds);
   // What fits is not refused.
   Job small(
-      {2, {"allocate_together", std::to_string(std::size_t{160} << 20), group.processes(), "3"}});
+      {2, {"allocate_together", std::to_string(std::size_t{160} << 20), group.processes(), "1"}});
   const auto fit = small.finish();
   EXPECT_EQ(troubleWith(fit), "");
   for (const auto& result : fit) EXPECT_THAT(result.output, Not(HasSubstr("refused")));
