@@ -88,6 +88,7 @@ Status Runtime::joinNeighbourhood(Deadline deadline) {
                                              std::move(arenas), std::move(pidfds), deadline);
   FARANDOLE_RETURN_IF_ERROR(neighbourhood.status());
   neighbourhood_ = std::move(neighbourhood).value();
+  areas_ = std::make_unique<SharedAreas>(*neighbourhood_);
   return {};
 }
 
@@ -127,6 +128,7 @@ Status Runtime::startConducting() {
     const int local = localRanks[static_cast<std::size_t>(rank)];
     return local >= 0 && isStopped(processState(pids[static_cast<std::size_t>(local)]));
   };
+  options.tidy = [areas = areas_.get()] { areas->collect(); };
   if (link_) {
     options.endTraffic = [link = link_.get()] { link->stop(); };
     options.poll = [mesh = &link_->mesh()] { return mesh->poll(); };
@@ -135,6 +137,7 @@ Status Runtime::startConducting() {
     options.letGo = &LinkMesh::letGo;
   }
   conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
+  FARANDOLE_RETURN_IF_ERROR(conductor_->start());
 
   std::vector<Watch::Peer> peers;
   for (const auto rank : here) {

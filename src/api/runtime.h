@@ -16,6 +16,7 @@
 #include "bootstrap/bootstrap.h"
 #include "collective/engine_plugin.h"
 #include "collective/shm/neighbourhood.h"
+#include "collective/shm/shared_areas.h"
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
 #include "conductor/watch.h"
@@ -79,13 +80,12 @@ class Runtime {
   struct Locals {
     std::vector<int> ranks;  // local ranks
     int me = 0;              // index in it
-    std::int32_t first = 0;  // global rank of the first
   };
   Locals localsOf(const SetInfo& info) const;
-  // Where the shared memory of a set's members on this machine lies: made by the first of them,
-  // told to the others.
-  Result<std::byte*> areaOf(const Locals& locals, std::size_t bytes, const std::string& key,
-                            Deadline deadline);
+  // The shared memory of a set's members on this machine: made by the first of them, told to the
+  // others.
+  Result<SharedAreas::PartPtr> areaOf(const Locals& locals, std::size_t bytes,
+                                      const std::string& key, Deadline deadline);
   // The number by which a set's messages between machines are known: chosen by its first member.
   Result<std::uint32_t> linkKeyOf(std::int32_t id, const SetInfo& info, const std::string& key,
                                   Deadline deadline);
@@ -111,6 +111,7 @@ class Runtime {
   Engine* const mpi_;               // MPI in this process, whatever carries the data; may be null
   Timeline& timeline_;
   std::unique_ptr<Neighbourhood> neighbourhood_;
+  std::unique_ptr<SharedAreas> areas_;
   std::vector<pid_t> pids_;  // by local rank
   Topology topology_;
   std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without

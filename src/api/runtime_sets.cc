@@ -1,6 +1,7 @@
 // The process sets of a runtime: which members they have here and elsewhere, and what connects
 // them.
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <optional>
 
@@ -42,9 +43,9 @@ std::string digest(const std::vector<std::int32_t>& ranks) {
 // ordered operations, and for Gloo's messages among the first two.
 constexpr std::uint32_t kLinkKeysPerSet = 5;
 constexpr std::uint32_t kGlooKeys = 3;
-// The rank that chose it, and how many it had chosen before.
+// The rank that chose it, and how many it had chosen before: keys are never used twice, because a
+// slow message of a removed set could come to its successor.
 constexpr int kLinkKeyBits = 24;
-constexpr int kLinkKeyCounterBits = 12;
 
 template <typename T>
 std::optional<T> wholeNumber(std::string_view text) {
@@ -60,37 +61,28 @@ Runtime::Locals Runtime::localsOf(const SetInfo& info) const {
   Locals locals;
   for (const auto rank : info.ranks) {
     if (!topology_.sameMachine(rank, config_.rank)) continue;
-    if (locals.ranks.empty()) locals.first = rank;
     if (rank == config_.rank) locals.me = static_cast<int>(locals.ranks.size());
     locals.ranks.push_back(topology_.at(rank).localRank);
   }
   return locals;
 }
 
-Result<std::byte*> Runtime::areaOf(const Locals& locals, std::size_t bytes, const std::string& key,
-                                   Deadline deadline) {
+Result<SharedAreas::PartPtr> Runtime::areaOf(const Locals& locals, std::size_t bytes,
+                                             const std::string& key, Deadline deadline) {
+  const int members = static_cast<int>(locals.ranks.size());
   if (locals.me == 0) {
-    auto memory = arena().allocate(bytes);
-    FARANDOLE_RETURN_IF_ERROR(memory.status());
-    if (locals.ranks.size() > 1) {
-      const Status told =
-          agent_->put(key, std::to_string(neighbourhood_->offsetOf(*memory)), deadline);
-      if (!told.ok()) {
-        arena().free(*memory);
-        return told;
-      }
+    auto area = areas_->make(bytes, members);
+    FARANDOLE_RETURN_IF_ERROR(area.status());
+    if (members > 1) {
+      const auto offset = neighbourhood_->offsetOf((*area)->data());
+      FARANDOLE_RETURN_IF_ERROR(agent_->put(key, std::to_string(offset), deadline));
     }
-    return static_cast<std::byte*>(*memory);
+    return area;
   }
   auto text = agent_->get(key, deadline);
   FARANDOLE_RETURN_IF_ERROR(text.status());
   const auto offset = wholeNumber<std::uint64_t>(*text);
-  std::byte* area = offset ? neighbourhood_->at(locals.ranks.front(), *offset, bytes) : nullptr;
-  if (area == nullptr) {
-    return Status::internal("rank " + std::to_string(locals.first) +
-                            " announced shared memory outside of its arena");
-  }
-  return area;
+  return areas_->join(locals.ranks.front(), offset.value_or(UINT64_MAX), bytes);
 }
 
 std::function<void()> Runtime::ownBell() {
@@ -123,13 +115,14 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
     nextLinkKey_ += kLinkKeysPerSet;
     number = nextLinkKey_;
   }
-  if (config_.rank >= 1 << (kLinkKeyBits - kLinkKeyCounterBits) ||
-      number + kLinkKeysPerSet > 1u << kLinkKeyCounterBits) {
+  const int rankBits = std::bit_width(static_cast<std::uint32_t>(config_.size - 1));
+  const int counterBits = std::max(0, kLinkKeyBits - rankBits);
+  if (number + kLinkKeysPerSet > 1u << counterBits) {
     return Status::unavailable("rank " + std::to_string(config_.rank) +
                                " cannot be the first of so many process sets between machines (" +
                                std::to_string(number / kLinkKeysPerSet) + ")");
   }
-  number |= static_cast<std::uint32_t>(config_.rank) << kLinkKeyCounterBits;
+  number |= static_cast<std::uint32_t>(config_.rank) << counterBits;
   FARANDOLE_RETURN_IF_ERROR(agent_->put(key + "/link", std::to_string(number), deadline));
   return number;
 }
@@ -240,6 +233,8 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   }
 
   ProcessSet::Parts parts;
+  std::byte* const memory = (*area)->data();
+  parts.memory = std::move(area).value();
   parts.id = id;
   parts.ranks = info.ranks;
   parts.me = info.me;
@@ -256,9 +251,9 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     };
     parts.control = std::make_unique<LinkControl>(link_->switchboard(), std::move(options));
   } else {
-    parts.control = std::make_unique<ShmControl>(*neighbourhood_, *area, locals.ranks, locals.me);
+    parts.control = std::make_unique<ShmControl>(*neighbourhood_, memory, locals.ranks, locals.me);
   }
-  auto communicator = communicatorOf(info, linkKey, locals, *area + controlBytes, deadline);
+  auto communicator = communicatorOf(info, linkKey, locals, memory + controlBytes, deadline);
   FARANDOLE_RETURN_IF_ERROR(communicator.status());
   parts.communicator = std::move(communicator).value();
   parts.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
@@ -334,7 +329,6 @@ Status Runtime::removeSet(std::int32_t id) {
   const auto info = set(id);
   if (!info) return Status::invalid("there is no process set " + std::to_string(id));
   if (info->me >= 0) FARANDOLE_RETURN_IF_ERROR(conductor_->removeSet(id));
-  // Its shared memory stays until shutdown: slower members may still be reading there.
   const std::lock_guard lock(mutex_);
   sets_.erase(id);
   return {};

@@ -1,6 +1,9 @@
 #include "base/status.h"
 
+#include <cerrno>
 #include <cstring>
+
+#include "base/limits.h"
 
 namespace farandole {
 
@@ -60,7 +63,9 @@ Status Status::fromErrno(std::string_view what, int error) {
   char text[128] = {};
   // The GNU strerror_r returns the text, not always in the buffer given.
   const char* said = ::strerror_r(error, text, sizeof text);
-  return {Code::kUnavailable, std::string(what) + ": " + said};
+  std::string message = std::string(what) + ": " + said;
+  if (error == EMFILE) message += ": " + describeFileLimit();
+  return {Code::kUnavailable, std::move(message)};
 }
 
 }  // namespace farandole

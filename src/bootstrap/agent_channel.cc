@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/thread.h"
 #include "bootstrap/unix_socket.h"
 
 namespace farandole {
@@ -28,8 +29,9 @@ Result<std::unique_ptr<AgentClient::Channel>> AgentClient::Channel::open(UniqueF
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
   std::unique_ptr<Channel> channel(
       new Channel(std::move(fd), std::move(agent), std::move(wake), std::move(host)));
-  const SignalsBlocked blocked;
-  channel->thread_ = std::thread([raw = channel.get()] { raw->run(); });
+  auto thread = startThread("fd-agent", [raw = channel.get()] { raw->run(); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  channel->thread_ = std::move(thread).value();
   return channel;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/thread.h"
 #include "bootstrap/unix_socket.h"
 
 namespace farandole {
@@ -40,8 +41,9 @@ Result<std::unique_ptr<AgentServer::Loop>> AgentServer::Loop::make(const Options
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
   std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper).value(), std::move(wake)));
-  const SignalsBlocked blocked;
-  loop->thread_ = std::thread([raw = loop.get()] { raw->run(); });
+  auto thread = startThread("fd-agent", [raw = loop.get()] { raw->run(); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  loop->thread_ = std::move(thread).value();
   return loop;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/limits.h"
 #include "bootstrap/admission.h"
 #include "bootstrap/meeting_host.h"
 #include "bootstrap/meeting_messages.h"
@@ -76,6 +77,7 @@ Result<std::vector<Member>> beGuest(const Terms& terms, const Member& own) {
     if (why.code() != Code::kTimeout) return why;
     return Status::timeout("local rank 0 did not open the meeting: " + why.message()).withRank(0);
   }
+  FARANDOLE_RETURN_IF_ERROR(meeting::whyThereIsNoRoom(address.value()));
   Result<std::string> name = parseAbstractAddress(address.value());
   if (!name.ok()) return name.status();
   const Claim claim{terms.rank, terms.size, terms.epoch};
@@ -101,6 +103,20 @@ Result<Member> self(int arenaFd) {
   return own;
 }
 
+// Found out before they are passed: a descriptor for which there is no room is simply missing.
+Status enoughDescriptors(const Terms& terms) {
+  if (terms.size == 1) return {};
+  // Two of everybody's. Besides: two copies of its own, a socket and the host's process, or at the
+  // host the door and a socket for each guest; and one or two for a look into /proc.
+  const auto size = static_cast<std::size_t>(terms.size);
+  const std::size_t needed = terms.rank == 0 ? 3 * size + 4 : 2 * size + 6;
+  if (canOpen(needed)) return {};
+  return Status::unavailable("local rank " + std::to_string(terms.rank) + " needs " +
+                             std::to_string(needed) + " more open files to meet the others of " +
+                             std::to_string(size) + ", and " + describeFileLimit() +
+                             ": raise it, for example: ulimit -n 1024");
+}
+
 Met arrange(std::vector<Member> table, int me) {
   Met met;
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -124,6 +140,12 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
   }
   Result<JobKey> key = JobKey::make(job, secretHex);
   if (!key.ok()) return key.status();
+  Terms terms{bootstrap, std::move(key).value(), epoch,        localRank,
+              localSize, std::string(keyPrefix), Clock::now(), deadline};
+  if (const Status enough = enoughDescriptors(terms); !enough.ok()) {
+    localRank == 0 ? meeting::sayWhyThereIsNoRoom(terms, enough) : meeting::sayWhy(terms, enough);
+    return enough;
+  }
   Result<Member> own = self(arenaFd);
   if (!own.ok()) return own.status();
   if (localSize == 1) {
@@ -131,8 +153,6 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
     alone.push_back(std::move(own).value());
     return arrange(std::move(alone), 0);
   }
-  Terms terms{bootstrap, std::move(key).value(), epoch,        localRank,
-              localSize, std::string(keyPrefix), Clock::now(), deadline};
   Result<std::vector<Member>> table =
       localRank == 0 ? meeting::MeetingHost(std::move(terms), std::move(own).value()).run()
                      : beGuest(terms, own.value());

@@ -38,6 +38,22 @@ std::string localRank(int rank) { return "local rank " + std::to_string(rank); }
 
 }  // namespace
 
+// If it cannot be said, they find out by the closed socket or their deadline.
+void sayWhy(const Terms& terms, const Status& status) {
+  [[maybe_unused]] const Status said =
+      terms.bootstrap.put(terms.failureKey(), encodeFailure(status), Deadline::after(kSayWhy));
+}
+
+void sayWhyThereIsNoRoom(const Terms& terms, const Status& status) {
+  sayWhy(terms, status);
+  [[maybe_unused]] const Status said =
+      terms.bootstrap.put(terms.roomKey(), encodeFailure(status), Deadline::after(kSayWhy));
+}
+
+Status whyThereIsNoRoom(std::string_view room) {
+  return room.starts_with('@') ? Status() : decodeFailure(room);
+}
+
 Status stillWorthWaiting(const Terms& terms, TimePoint& last) {
   const TimePoint now = Clock::now();
   if (now - last < kAskEvery) return {};
@@ -62,7 +78,10 @@ Result<std::vector<Member>> MeetingHost::run() {
   Result<std::unique_ptr<Doorkeeper>> doorkeeper =
       Doorkeeper::open(SOCK_SEQPACKET, terms_.key, Purpose::kMeeting,
                        kStrangers + static_cast<std::size_t>(terms_.size));
-  if (!doorkeeper.ok()) return doorkeeper.status();
+  if (!doorkeeper.ok()) {
+    sayWhyThereIsNoRoom(terms_, doorkeeper.status());
+    return doorkeeper.status();
+  }
   doorkeeper_ = std::move(doorkeeper).value();
   FARANDOLE_RETURN_IF_ERROR(
       terms_.bootstrap.put(terms_.roomKey(), "@" + doorkeeper_->name(), terms_.deadline));
@@ -70,12 +89,8 @@ Result<std::vector<Member>> MeetingHost::run() {
   if (status.ok()) status = handOut();
   if (status.ok()) return std::move(table_);
   if (status.code() == Code::kPeerLost) status = explained(terms_, status, kHearWhy);
-  // For those who wait for the table or have yet to come: unless the agent tells them itself. If it
-  // cannot be said, they find out by the closed socket or their deadline.
-  if (status.code() != Code::kPeerLost || status.rank() < 0) {
-    [[maybe_unused]] const Status said =
-        terms_.bootstrap.put(terms_.failureKey(), encodeFailure(status), Deadline::after(kSayWhy));
-  }
+  // For those who wait for the table or have yet to come: unless the agent tells them itself.
+  if (status.code() != Code::kPeerLost || status.rank() < 0) sayWhy(terms_, status);
   return status;
 }
 

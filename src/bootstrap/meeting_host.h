@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -42,6 +43,12 @@ Status stillWorthWaiting(const Terms& terms, TimePoint& last);
 // What the agent or the host knows about a failure, if that is more than what was seen here. Asks
 // for `patience`, because a process's end is seen by its peers before its agent has told.
 Status explained(const Terms& terms, Status seen, Duration patience);
+
+// To all others of the meeting: why it fails. Instead of opening the room, only by local rank 0.
+void sayWhy(const Terms& terms, const Status& status);
+void sayWhyThereIsNoRoom(const Terms& terms, const Status& status);
+// Of what was found at the room's key; ok: its address.
+Status whyThereIsNoRoom(std::string_view room);
 
 class MeetingHost {
  public:

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/limits.h"
 #include "bootstrap/unix_socket.h"
 
 namespace farandole::meeting {
@@ -111,9 +112,8 @@ Result<Received> receiveWithFds(int fd) {
   takeFds(message, received.fds);
   if (got == 0) return Status::unavailable("the other side has left");
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
-    return Status::unavailable(
-        "not all descriptors could be taken: too few may be open here "
-        "(ulimit -n)");
+    return Status::unavailable("not all descriptors could be taken: " + describeFileLimit() +
+                               ": raise it, for example: ulimit -n 1024");
   }
   if (got != static_cast<ssize_t>(packet.size()) || (message.msg_flags & MSG_TRUNC) != 0) {
     return Status::invalid("a packet that does not belong to a meeting");

@@ -224,12 +224,4 @@ std::string describeSeconds(Duration duration) {
   return text;
 }
 
-SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
 }  // namespace farandole

@@ -59,16 +59,4 @@ bool processEnded(int pidfd);
 // "0.25 s", "30 s": how long something was waited for.
 std::string describeSeconds(Duration duration);
 
-// Blocks all signals of the calling thread while it lives: threads started meanwhile inherit that.
-class SignalsBlocked {
- public:
-  SignalsBlocked();
-  ~SignalsBlocked();
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace farandole

@@ -54,11 +54,21 @@ std::size_t CompletionQueue::pop(Completion* out, std::size_t capacity) {
   return count;
 }
 
+Status CompletionThread::start() {
+  if (started_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || thread_.joinable()) return {};
+  auto thread = startThread("fd-complete", [this] { run(); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  thread_ = std::move(thread).value();
+  started_.store(true, std::memory_order_release);
+  return {};
+}
+
 void CompletionThread::post(std::function<void()> callback) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   callbacks_.push_back(std::move(callback));
-  if (!thread_.joinable()) thread_ = startThread("fd-complete", [this] { run(); });
   changed_.notify_one();
 }
 

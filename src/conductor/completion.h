@@ -49,12 +49,14 @@ class CompletionQueue {
   std::int64_t expected_ = 0;           // guarded by mutex_
 };
 
-// Runs callbacks, one after the other, on a thread of its own that starts with the first one.
+// Runs callbacks, one after the other, on a thread of its own that is started for the first one.
 // Thread-safe.
 class CompletionThread {
  public:
   ~CompletionThread() { stop(); }
 
+  // Before the first post; again is cheap.
+  Status start();
   void post(std::function<void()> callback);
   // Runs what was posted, then ends; later posts are dropped. Must not be called from a callback.
   void stop();
@@ -71,7 +73,8 @@ class CompletionThread {
   std::deque<std::function<void()>> callbacks_;  // guarded by mutex_
   bool stopping_ = false;                        // guarded by mutex_
   std::thread thread_;                           // guarded by mutex_ until stopping_
-  std::atomic<std::thread::id> id_;              // set by the thread itself
+  std::atomic<bool> started_{false};
+  std::atomic<std::thread::id> id_;  // set by the thread itself
 };
 
 }  // namespace farandole

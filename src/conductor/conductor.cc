@@ -45,8 +45,13 @@ Conductor::Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& 
       spin_(neighbourhood.crowded() ? Duration::zero() : options_.spin),
       linkSpin_(neighbourhood.roomy() ? options_.linkSpin : Duration::zero()),
       // With other machines, the network's threads are among those that want the processor.
-      endurance_(spin_ == Duration::zero() || options_.poll ? Duration::zero() : options_.yield) {
-  background_ = startThread("fd-conductor", [this] { runInBackground(); });
+      endurance_(spin_ == Duration::zero() || options_.poll ? Duration::zero() : options_.yield) {}
+
+Status Conductor::start() {
+  auto thread = startThread("fd-conductor", [this] { runInBackground(); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  background_ = std::move(thread).value();
+  return {};
 }
 
 Conductor::~Conductor() = default;
@@ -91,6 +96,12 @@ Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
   if (neighbourhood_.failed()) return neighbourhood_.failure();
   if (stopping_.load(std::memory_order_relaxed)) {
     return Status(Code::kShutdown, "farandole has been shut down on this rank");
+  }
+  for (const auto& entry : entries) {
+    // Here its absence can still be told.
+    if (!entry->request.onComplete || entry->request.callbackAnywhere) continue;
+    FARANDOLE_RETURN_IF_ERROR(completionThread_.start());
+    break;
   }
   // Before they are visible: a driver may complete them at once.
   inFlight_.fetch_add(static_cast<std::int64_t>(entries.size()), std::memory_order_relaxed);
@@ -304,6 +315,7 @@ Deadline Conductor::sleepLimit(Deadline deadline) {
 }
 
 void Conductor::lookAround() {
+  if (options_.tidy) options_.tidy();
   const TimePoint now = Clock::now();
   for (const auto& set : stepped_) {
     set->checkStalls(now, options_.stallWarning, options_.stallShutdown);

@@ -51,6 +51,8 @@ class Conductor final : public SetObserver {
     // What is sent to other machines between these two may leave together. Both or none.
     std::function<void()> hold;
     std::function<void()> letGo;
+    // Gives back what other ranks no longer need. The driver calls it now and then. May be empty.
+    std::function<void()> tidy;
     // Ends the traffic with other machines: afterwards no memory of an operation is touched. Called
     // by the driver when everything fails. May be empty.
     std::function<void()> endTraffic;
@@ -68,6 +70,8 @@ class Conductor final : public SetObserver {
   Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& timeline, Options options);
   // stop() must have been called.
   ~Conductor() override;
+  // Once, before anything is submitted.
+  Status start();
 
   // Any thread.
   void addSet(std::unique_ptr<ProcessSet> set);

@@ -53,6 +53,8 @@ class SetObserver {
 class ProcessSet {
  public:
   struct Parts {
+    // What control and communicator live in; given up after them, and after everything that runs.
+    std::shared_ptr<void> memory;
     std::int32_t id = 0;
     std::vector<std::int32_t> ranks;  // global, in the order of the set
     int me = 0;                       // index of this rank

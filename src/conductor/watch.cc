@@ -1,6 +1,7 @@
 #include "conductor/watch.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -28,7 +29,22 @@ Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveM
   watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watch->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->wake_ || !watch->bell_) return Status::fromErrno("eventfd", errno);
-  watch->thread_ = startThread("fd-watch", [raw = watch.get()] { raw->run(); });
+  // Not poll, which fails when the limit of open files is lowered below the number of peers.
+  watch->epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!watch->epoll_) return Status::fromErrno("epoll_create1", errno);
+  std::vector<int> watched{watch->wake_.get(), watch->bell_.get()};
+  for (const Peer& peer : watch->peers_) watched.push_back(neighbourhood.pidfd(peer.localRank));
+  for (const int fd : watched) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    if (::epoll_ctl(watch->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      return Status::fromErrno("watching the other ranks (epoll_ctl)", errno);
+    }
+  }
+  auto thread = startThread("fd-watch", [raw = watch.get()] { raw->run(); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  watch->thread_ = std::move(thread).value();
   return watch;
 }
 
@@ -110,23 +126,35 @@ void Watch::judge(const News& news) {
   fail(status.withRank(news.rank, news.host));
 }
 
+bool Watch::await() {
+  epoll_event events[16];
+  happened_.clear();
+  const int count = ::epoll_wait(epoll_.get(), events, std::size(events), kTickMs);
+  if (count < 0 && errno != EINTR) {
+    fail(Status::fromErrno("this rank can no longer see whether the others live (epoll_wait)",
+                           errno));
+    return false;
+  }
+  for (int i = 0; i < count; ++i) happened_.push_back(events[i].data.fd);
+  return true;
+}
+
 void Watch::run() {
-  std::vector<pollfd> polled;
-  for (;;) {
-    polled.assign({{wake_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}});
-    for (const auto& peer : peers_)
-      polled.push_back({neighbourhood_.pidfd(peer.localRank), POLLIN, 0});
-    if (::poll(polled.data(), polled.size(), kTickMs) < 0 && errno != EINTR) return;
-    if (polled[0].revents != 0) return;
+  const auto hasHappened = [this](int fd) {
+    return std::find(happened_.begin(), happened_.end(), fd) != happened_.end();
+  };
+  while (await()) {
+    if (hasHappened(wake_.get())) return;
     std::vector<Peer> ended;
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if (polled[i + 2].revents != 0) ended.push_back(peers_[i]);
+    for (const Peer& peer : peers_) {
+      if (hasHappened(neighbourhood_.pidfd(peer.localRank))) ended.push_back(peer);
     }
     for (const auto& peer : ended) {
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, neighbourhood_.pidfd(peer.localRank), nullptr);
       std::erase_if(peers_, [&](const Peer& each) { return each.localRank == peer.localRank; });
       peerEnded(peer);
     }
-    if (polled[1].revents != 0) {
+    if (hasHappened(bell_.get())) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto got = ::read(bell_.get(), &count, sizeof count);
       std::vector<News> news;
@@ -181,13 +209,16 @@ std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {
 }
 
 void Watch::lookForStopped() {
+  // One reporter: the first local rank that runs. Mostly that is seen at the first look.
   const int me = neighbourhood_.rank();
+  const bool reports = std::all_of(peers_.begin(), peers_.end(), [me](const Peer& peer) {
+    return peer.localRank > me || isStopped(processState(peer.pid));
+  });
   for (const auto& peer : peers_) {
-    // One reporter for each: local rank 0, and for it local rank 1.
-    if (me != (peer.localRank == 0 ? 1 : 0)) continue;
+    bool& reported = stopped_[peer.localRank];
+    if (!reports && !reported) continue;
     const char state = processState(peer.pid);
     const bool stopped = isStopped(state);
-    bool& reported = stopped_[peer.localRank];
     if (stopped == reported) continue;
     reported = stopped;
     const std::string who = "rank " + std::to_string(peer.rank) + " on " + peer.host +

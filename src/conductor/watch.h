@@ -66,6 +66,9 @@ class Watch {
   std::optional<RankEnd> endedBefore(std::int32_t rank);
   // Waits a moment for the agent's account of it.
   std::string accountOf(std::int32_t rank, std::string otherwise);
+  // Waits until something happens or it is time to look around; fills happened_. False: it cannot
+  // wait any more.
+  bool await();
   void lookForStopped();
   bool stopRequested(int milliseconds);
 
@@ -75,7 +78,9 @@ class Watch {
   const Lost lost_;
   std::vector<std::int32_t> locals_;  // the ranks that are judged by their pidfd
   std::vector<Peer> peers_;           // the thread's own
+  std::vector<int> happened_;         // descriptors that are readable; the thread's own
   std::map<int, bool> stopped_;       // by local rank: reported as stopped; the thread's own
+  UniqueFd epoll_;                    // the two below, and the peers' pidfds
   UniqueFd wake_;                     // eventfd: stop requested
   UniqueFd bell_;                     // eventfd: there are news
   std::mutex mutex_;

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -32,7 +31,7 @@ class KeyedHandlers {
   // Once per key; what has waited is delivered at once. Never heard of again after detach().
   void attach(MessageKey key, Handler handler) {
     const std::lock_guard lock(mutex_);
-    if (gone_.contains(key)) return;
+    if (isGone(key)) return;
     Listener& listener = listeners_[key];
     for (auto& [from, message] : listener.held) {
       heldBytes_ -= message.capacity();
@@ -46,7 +45,7 @@ class KeyedHandlers {
   void detach(MessageKey key) {
     const std::lock_guard lock(mutex_);
     listeners_.erase(key);
-    gone_.insert(key);
+    gone_[key / kPage] |= std::uint64_t{1} << key % kPage;
   }
 
   // An error: the sender does not keep to the protocol.
@@ -63,7 +62,7 @@ class KeyedHandlers {
       found->second.handler(from, message);
       return {};
     }
-    if (gone_.contains(key)) return {};
+    if (isGone(key)) return {};
     if (heldBytes_ + message.capacity() > kMostHeld) {
       return Status(Code::kMismatch,
                     "rank " + std::to_string(from) +
@@ -79,15 +78,22 @@ class KeyedHandlers {
   // Far more than all windows of the sets that a rank may be late for.
   static constexpr std::size_t kMostHeld = std::size_t{64} << 20;
 
+  static constexpr MessageKey kPage = 64;
+
   struct Listener {
     Handler handler;
     std::vector<std::pair<int, Message>> held;
   };
 
+  bool isGone(MessageKey key) const {
+    const auto page = gone_.find(key / kPage);
+    return page != gone_.end() && (page->second >> key % kPage & 1) != 0;
+  }
+
   Mutex mutex_;  // held while a handler runs: detach() waits for it
   // Guarded by mutex_.
   std::unordered_map<MessageKey, Listener> listeners_;
-  std::unordered_set<MessageKey> gone_;
+  std::unordered_map<MessageKey, std::uint64_t> gone_;  // bits of 64 keys each
   std::size_t heldBytes_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "job/abort_after.h"
 
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -12,11 +11,12 @@ namespace farandole {
 void AbortAfter::start(Engine& engine, Duration grace, std::string why) {
   const std::lock_guard lock(mutex_);
   if (over_ || thread_.joinable()) return;
-  try {
-    thread_ = startThread(
-        "fd-mpi-abort", [this, &engine, grace, why = std::move(why)] { run(engine, grace, why); });
-  } catch (const std::system_error& error) {
-    logWarning(std::string("no thread to end this rank if MPI does not: ") + error.what());
+  auto thread = startThread(
+      "fd-mpi-abort", [this, &engine, grace, why = std::move(why)] { run(engine, grace, why); });
+  if (thread.ok()) {
+    thread_ = std::move(thread).value();
+  } else {
+    logWarning("nothing ends this rank if MPI does not: " + thread.status().message());
   }
 }
 

@@ -6,14 +6,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/clock.h"
+#include "base/thread.h"
 
 namespace farandole {
 
@@ -36,6 +41,8 @@ struct OutputWriter::Shared {
 namespace {
 
 constexpr std::size_t kFew = 4096;  // of the launcher's own words
+constexpr std::size_t kPiece = PIPE_BUF;
+constexpr Duration kReaderGone = std::chrono::seconds(10);
 constexpr std::size_t kMostSpares = 4;
 constexpr std::size_t kLeastSpare = 16 << 10;
 constexpr std::size_t kLargestSpare = 4 << 20;
@@ -59,6 +66,23 @@ std::size_t writeAtOnce(int fd, const std::string& text) {
     n = ::pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
   }
   return n < 0 ? 0 : static_cast<std::size_t>(n);
+}
+
+// The same, for the launcher itself: in pieces that a pipe which is ready takes as a whole, so that
+// only poll ever waits.
+int writeWithin(int fd, std::string_view text, Duration patience) {
+  while (!text.empty()) {
+    pollfd item{fd, POLLOUT, 0};
+    const int ready = ::poll(&item, 1, static_cast<int>(patience / std::chrono::milliseconds(1)));
+    if (ready == 0) return ETIMEDOUT;
+    const ssize_t n = ready < 0 ? -1 : ::write(fd, text.data(), std::min(text.size(), kPiece));
+    if (n >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return errno;
+    }
+  }
+  return 0;
 }
 
 // 0, or the errno.
@@ -97,18 +121,25 @@ void OutputWriter::push(Stream stream, std::string text) {
     text.erase(0, writeAtOnce(static_cast<int>(stream) + 1, text));
     if (text.empty()) return;
   }
-  {
-    std::lock_guard lock(shared_->mutex);
-    shared_->pending += text.size();
-    shared_->queue.emplace_back(stream, std::move(text));
-  }
-  if (started_) {
-    shared_->ready.notify_one();
-  } else {
+  if (!started_) {
+    auto thread = startThread("fd-output", [shared = shared_] { run(shared); });
+    // There may be one later.
+    if (!thread.ok()) return writeHere(stream, text);
     started_ = true;
     // Detached, not joined: it may hang in a write for as long as the reader likes.
-    std::thread([shared = shared_] { run(shared); }).detach();
+    thread->detach();
   }
+  std::lock_guard lock(shared_->mutex);
+  shared_->pending += text.size();
+  shared_->queue.emplace_back(stream, std::move(text));
+  shared_->ready.notify_one();
+}
+
+void OutputWriter::writeHere(Stream stream, const std::string& text) {
+  const int error = writeWithin(static_cast<int>(stream) + 1, text, kReaderGone);
+  if (error == 0) return;
+  shared_->errors[static_cast<std::size_t>(stream)] = error;
+  wake(shared_->wakeFd);
 }
 
 std::size_t OutputWriter::pending() const { return shared_->pending; }

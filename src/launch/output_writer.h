@@ -30,7 +30,8 @@ class OutputWriter {
 
   // Texts are written whole and in this order, to descriptor 1 or 2. Text for a broken stream is
   // dropped. The thread is started by the first text that cannot be written without waiting: a
-  // silent job needs none.
+  // silent job needs none. Where the system gives none, the text is written here, and a reader that
+  // takes nothing for a while counts as gone.
   void push(Stream stream, std::string text);
   std::size_t pending() const;
   bool idle() const { return pending() == 0; }
@@ -45,6 +46,7 @@ class OutputWriter {
  private:
   struct Shared;
   static void run(const std::shared_ptr<Shared>& shared);
+  void writeHere(Stream stream, const std::string& text);
   std::shared_ptr<Shared> shared_;  // outlives this object when the thread hangs in a write
   bool started_ = false;
 };

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/unix_socket.h"
+#include "base/thread.h"
 
 namespace farandole {
 

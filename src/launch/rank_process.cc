@@ -43,8 +43,9 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
   if (mpi) mpi::useForRank(job, environment);
   const std::string program = mpi ? "/proc/self/exe" : job.program;
   const std::vector<std::string> words = mpi ? mpi::enterWords(job) : job.command;
-  auto pid = spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),
-                           writeEnds[1].get(), signals, files, true, &plan_.cpus});
+  auto pid =
+      spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(), writeEnds[1].get(),
+                    signals, files, true, &plan_.cpus, /*goesFirst=*/true});
   if (!pid.ok()) return pid.status();
   pid_ = *pid;
   return {};

@@ -23,6 +23,7 @@ struct SpawnRequest {
   const rlimit& files;                     // of open files
   bool diesWithUs = true;                  // with the calling thread, to be exact
   const std::vector<int>* cpus = nullptr;  // it may use; none, or an empty list: all of ours
+  bool goesFirst = false;                  // when memory is short the kernel ends it before us
 };
 
 // Executes the program in a process group of its own, with the three descriptors and nothing else

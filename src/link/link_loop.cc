@@ -27,7 +27,9 @@ Result<std::shared_ptr<LinkLoop>> LinkLoop::start() {
   std::shared_ptr<LinkLoop> loop(new LinkLoop());
   FARANDOLE_RETURN_IF_ERROR(loop->open());
   // The thread owns nothing: a loop is destroyed only after stop(), or left behind by it.
-  loop->thread_ = startThread("farandole-link", [raw = loop.get()] { raw->run(); });
+  auto thread = startThread("farandole-link", [raw = loop.get()] { raw->run(); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  loop->thread_ = std::move(thread).value();
   return loop;
 }
 

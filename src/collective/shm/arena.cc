@@ -70,11 +70,6 @@ std::size_t defaultCapacity() {
   return std::max(bytes, kSmallestArena);
 }
 
-std::string megabytes(std::size_t bytes) {
-  return std::to_string(bytes >> 20) + "." + std::to_string(((bytes >> 10) & 1023) * 10 / 1024) +
-         " MiB";
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Arena>> Arena::create(std::size_t bytes) {
@@ -125,13 +120,17 @@ Result<void*> Arena::allocate(std::size_t bytes) {
 Status Arena::reserve(std::size_t offset, std::size_t bytes) {
   if (detached_) return {};
   // Small blocks cost at most a page or two: not worth reading /proc for.
-  if (bytes >= kHugePage / 2) {
-    const std::size_t available = availableMemory();
-    if (bytes > available) {
-      return Status::outOfMemory("shared memory: " + megabytes(bytes) + " wanted, " +
-                                 megabytes(available) + " available to this process");
-    }
+  if (bytes < kHugePage / 2) return reservePages(offset, bytes);
+  if (promises_) return promises_->reserve(bytes, [&] { return reservePages(offset, bytes); });
+  const std::size_t available = availableMemory();
+  if (bytes > available) {
+    return Status::outOfMemory("shared memory: " + megabytes(bytes) + " wanted, " +
+                               megabytes(available) + " available to this process");
   }
+  return reservePages(offset, bytes);
+}
+
+Status Arena::reservePages(std::size_t offset, std::size_t bytes) {
   const std::size_t begin = roundDown(offset, pageBytes());
   const std::size_t end = roundUp(offset + bytes, pageBytes());
   // A signal may interrupt a long reservation, which then starts again: bounded, because a stream

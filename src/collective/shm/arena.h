@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "collective/shm/memory_promises.h"
 
 namespace farandole {
 
@@ -44,8 +45,9 @@ class Arena {
   static Result<std::unique_ptr<Arena>> create(std::size_t bytes = 0);
   ~Arena();
 
-  // 64-byte aligned, zeroed. Checks the cgroup's and the machine's free memory first, then reserves
-  // the pages: never a SIGBUS later. kOutOfMemory says how much is needed and how much there is.
+  // 64-byte aligned, zeroed. Checks the cgroup's and the machine's free memory first, together with
+  // what other ranks are about to take, then reserves the pages: never a SIGBUS later. kOutOfMemory
+  // says how much is needed and how much there is.
   Result<void*> allocate(std::size_t bytes);
   // Returns the pages to the system. False if p is not the start of an allocation.
   bool free(void* p);
@@ -57,6 +59,12 @@ class Arena {
   // this arena meanwhile. Later allocations are private too.
   Status detach();
 
+  // From now on large allocations are agreed on with the other ranks of the machine. Before anybody
+  // else uses the arena; the promises live as long as it does.
+  void shareMemoryWith(std::unique_ptr<MemoryPromises> promises) {
+    promises_ = std::move(promises);
+  }
+
   int fd() const { return fd_.get(); }
   std::size_t capacity() const { return mapping_.size(); }
   std::byte* base() const { return mapping_.data(); }
@@ -64,6 +72,7 @@ class Arena {
  private:
   Arena() = default;
   Status reserve(std::size_t offset, std::size_t bytes);
+  Status reservePages(std::size_t offset, std::size_t bytes);
   Status detachRange(std::size_t begin, std::size_t end, bool keepContents);
   // Returns an allocation's bytes to free_, joined with its neighbours, and zeroes them.
   void release(std::size_t offset, std::size_t bytes);
@@ -71,6 +80,7 @@ class Arena {
 
   UniqueFd fd_;
   Mapping mapping_;
+  std::unique_ptr<MemoryPromises> promises_;  // null: this rank is alone
   mutable std::mutex mutex_;
   bool detached_ = false;                    // guarded by mutex_
   std::map<std::size_t, std::size_t> used_;  // offset → bytes; guarded by mutex_

@@ -54,6 +54,7 @@ Result<std::unique_ptr<Neighbourhood>> Neighbourhood::create(std::unique_ptr<Are
   result->pidfds_ = std::move(pidfds);
   FARANDOLE_RETURN_IF_ERROR(result->mapArenas(std::move(arenas)));
   FARANDOLE_RETURN_IF_ERROR(me == 0 ? result->makeHeader() : result->awaitHeader(deadline));
+  if (ranks > 1) result->shareMemory();
   return result;
 }
 
@@ -120,6 +121,15 @@ Status Neighbourhood::awaitHeader(Deadline deadline) {
         .withRank(0);
   }
   return {};
+}
+
+void Neighbourhood::shareMemory() {
+  MemoryPromises::Options options;
+  options.me = me_;
+  options.ranks = size();
+  options.available = &availableMemory;
+  options.ended = [this](int rank) { return endedWithin(pidfd(rank), 0); };
+  own_->shareMemoryWith(std::make_unique<MemoryPromises>(header_->promises, std::move(options)));
 }
 
 std::byte* Neighbourhood::at(int rank, std::uint64_t offset, std::uint64_t bytes) const {

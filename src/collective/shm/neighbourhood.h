@@ -31,11 +31,11 @@
 
 namespace farandole {
 
-inline constexpr int kMaxLocalRanks = 256;
+inline constexpr int kMaxLocalRanks = PromiseBoard::kRanks;
 
 // At the start of local rank 0's arena: the first allocation of that arena, made before any other.
 struct alignas(64) NeighbourhoodHeader {
-  static constexpr std::uint64_t kMagic = 0x46524e444c453031;  // "FRNDLE01"
+  static constexpr std::uint64_t kMagic = 0x46524e444c453032;  // "FRNDLE02"
   std::atomic<std::uint64_t> magic;
   std::atomic<std::uint64_t> epoch;
   alignas(64) std::atomic<std::uint64_t> sleepers[kMaxLocalRanks / 64];
@@ -48,6 +48,7 @@ struct alignas(64) NeighbourhoodHeader {
     std::atomic<std::uint32_t> left;
   };
   Leave leaves[kMaxLocalRanks];
+  alignas(64) PromiseBoard promises;
 };
 
 class Neighbourhood {
@@ -99,6 +100,7 @@ class Neighbourhood {
   Status mapArenas(std::vector<UniqueFd> arenas);
   Status makeHeader();
   Status awaitHeader(Deadline deadline);
+  void shareMemory();
   void wake(int rank);
 
   std::unique_ptr<Arena> own_;

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
 
 #include "base/thread.h"
@@ -28,11 +27,9 @@ void endProcess(const std::string& why, int code) {
 CallLimit::CallLimit(Deadline deadline, std::string call, std::string advice)
     : call_(std::move(call)), advice_(std::move(advice)) {
   if (deadline.isNever()) return;
-  try {
-    thread_ = startThread("fd-mpi-limit", [this, deadline] { run(deadline); });
-  } catch (const std::system_error&) {
-    // Without the thread there is no limit, as for every other MPI program.
-  }
+  // Without the thread there is no limit, as for every other MPI program.
+  auto thread = startThread("fd-mpi-limit", [this, deadline] { run(deadline); });
+  if (thread.ok()) thread_ = std::move(thread).value();
 }
 
 CallLimit::~CallLimit() {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "base/clock.h"
@@ -65,17 +64,15 @@ bool finalizeIsOver() { return state().ours.load() ? state().over.load() : !MpiP
 
 // Not joined: it has the process's end to live.
 void limitFinalize(Duration limit) {
-  try {
-    startThread("fd-mpi-limit", [limit] {
-      std::this_thread::sleep_for(limit);
-      if (finalizeIsOver()) return;
-      endProcess("MPI_Finalize has not returned for " +
-                 std::to_string(std::chrono::round<seconds>(limit).count()) +
-                 " s, though all ranks have called it");
-    }).detach();
-  } catch (const std::system_error&) {
-    // Without the thread there is no limit, as for every other MPI program.
-  }
+  auto thread = startThread("fd-mpi-limit", [limit] {
+    std::this_thread::sleep_for(limit);
+    if (finalizeIsOver()) return;
+    endProcess("MPI_Finalize has not returned for " +
+               std::to_string(std::chrono::round<seconds>(limit).count()) +
+               " s, though all ranks have called it");
+  });
+  // Without the thread there is no limit, as for every other MPI program.
+  if (thread.ok()) thread->detach();
 }
 
 struct Prepared {

@@ -1,16 +1,14 @@
 #include "engines/mpi/idle_pump.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
+#include "base/thread.h"
 #include "engines/mpi/process.h"
 
 namespace farandole::mpi {
@@ -57,21 +55,10 @@ Status IdlePump::start(MPI_Comm comm) {
         mpiStatus(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr"));
   }
   mine.owner = getpid();
-  // Signals are the program's.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    mine.thread = std::thread(run, comm);
-    pthread_setname_np(mine.thread.native_handle(), "fd-mpi-idle");
-  } catch (const std::system_error& error) {
-    status = Status::unavailable(std::string("the mpi engine's thread cannot be started: ") +
-                                 error.what());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  auto thread = startThread("fd-mpi-idle", [comm] { run(comm); });
+  FARANDOLE_RETURN_IF_ERROR(thread.status());
+  mine.thread = std::move(thread).value();
+  return {};
 }
 
 void IdlePump::stop() {

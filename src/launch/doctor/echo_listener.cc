@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/thread.h"
 #include "bootstrap/handshake.h"
-#include "bootstrap/unix_socket.h"
 #include "launch/doctor/echo.h"
 #include "launch/doctor/echo_wire.h"
 

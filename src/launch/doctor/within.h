@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "bootstrap/unix_socket.h"
+#include "base/thread.h"
 
 namespace farandole {
 

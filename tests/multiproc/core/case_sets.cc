@@ -1,5 +1,8 @@
 // Process sets: overlapping, coming and going.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "core/rank.h"
@@ -100,6 +103,52 @@ CORE_CASE(set_changes) {
   REQUIRE_CODE(FARANDOLE_INVALID_ARGUMENT, farandole_add_set(twice, 2, &set));
   REQUIRE_CODE(FARANDOLE_INVALID_ARGUMENT, farandole_add_set(beyond, 1, &set));
   REQUIRE_CODE(FARANDOLE_INVALID_ARGUMENT, farandole_add_set(beyond, 0, &set));
+  REQUIRE_OK(farandole_shutdown());
+}
+
+namespace {
+
+// What this rank's own shared memory holds.
+std::size_t arenaBytes() {
+  std::size_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(entry.path(), gone);
+    struct stat info {};
+    if (gone || target.native().find("memfd:farandole-arena") == std::string::npos ||
+        ::stat(entry.path().c_str(), &info) != 0) {
+      continue;
+    }
+    bytes += static_cast<std::size_t>(info.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// sets_give_memory_back ROUNDS MIB: made, used now and then, and removed, without any wait between
+// them: the first member may be ahead of the others.
+CORE_CASE(sets_give_memory_back) {
+  REQUIRE_OK(farandole_init(nullptr));
+  const int n = farandole_size();
+  const int rounds = std::stoi(arguments.at(0));
+  const std::size_t limit = std::stoul(arguments.at(1)) << 20;
+  std::vector<std::int32_t> all;
+  for (int rank = 0; rank < n; ++rank) all.push_back(rank);
+  REQUIRE(arenaBytes() > 0 || farandole_rank() > 0);
+  for (int round = 0; round < rounds; ++round) {
+    // Of everybody, and of a pair that overlaps the next.
+    std::int32_t pair[2] = {round % n, (round + 1) % n};
+    const bool ofAll = round % 2 == 0;
+    farandole_set set = 0;
+    REQUIRE_OK(farandole_add_set(ofAll ? all.data() : pair, ofAll ? n : 2, &set));
+    if (round % 50 < 2 && farandole_set_rank(set) >= 0) {
+      requireSum("inner", 1.0F, ofAll ? static_cast<float>(n) : 2.0F, set);
+    }
+    REQUIRE_OK(farandole_remove_set(set));
+    if (round % 100 == 99) REQUIRE(arenaBytes() < limit);
+  }
+  requireSum("world", 1.0F, static_cast<float>(n));
   REQUIRE_OK(farandole_shutdown());
 }
 

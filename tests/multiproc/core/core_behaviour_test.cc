@@ -38,6 +38,13 @@ TEST(Sets, OverlappingRunAtOnceOnGloo) {
 }
 #endif
 TEST(Sets, ComeAndGo) { EXPECT_EQ(runCase({3, {"set_changes"}}), ""); }
+TEST(Sets, GiveTheirMemoryBack) {
+  EXPECT_EQ(runCase({2, {"sets_give_memory_back", "2500", "32"}}), "");
+}
+TEST(Sets, GiveTheirMemoryBackBetweenMachines) {
+  const Job::Environment onLink{{"FARANDOLE_HIERARCHY", "off"}};
+  EXPECT_EQ(runCase({3, {"sets_give_memory_back", "2000", "32"}, onLink}), "");
+}
 TEST(Sets, DoNotWaitForRanksOutside) {
   Job job({3, {"set_without_outsiders"}});
   ASSERT_TRUE(job.waitForLine(2, "away", kPatience));

@@ -37,6 +37,21 @@ TEST_P(Stopped, RankIsNamedAndGoesOnWhenContinued) {
 }
 INSTANTIATE_TEST_SUITE_P(Victims, Stopped, ::testing::Values(0, 1));
 
+// The one that usually warns, and the one that warns of it.
+TEST(StoppedTogether, RanksAreNamedByWhoeverRuns) {
+  Job job({3, {"allreduce_rounds", kRounds}});
+  ASSERT_TRUE(job.waitForLineEverywhere("ready"));
+  for (const int victim : {0, 1}) job.kill(victim, SIGSTOP);
+  bool told = true;
+  for (const int victim : {0, 1}) {
+    told = told && job.waitForLine(2, name(victim) + " on testhost", 2500ms);
+  }
+  for (const int victim : {0, 1}) job.kill(victim, SIGCONT);
+  const auto results = job.finish();
+  EXPECT_TRUE(told) << results[2].output;
+  EXPECT_EQ(troubleWith(results), "");
+}
+
 // The moment of the stop is anywhere in the loop: before, inside or after a collective.
 class GivenUp : public ::testing::TestWithParam<int> {};
 

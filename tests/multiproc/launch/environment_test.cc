@@ -28,6 +28,18 @@ std::map<int, std::map<std::string, std::string>> environments(const std::string
   return all;
 }
 
+// The kernel counts shared memory to nobody, so it might take the launcher.
+TEST(LaunchEnvironment, RanksGoBeforeTheLauncherWhenMemoryIsShort) {
+  int own = 0;
+  std::ifstream("/proc/self/oom_score_adj") >> own;
+  const auto outcome = runCommand({"run", "-q", "-np", "1", "sh", "-c",
+                                   "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj"});
+  const auto lines = linesOf(outcome.out);
+  ASSERT_EQ(lines.size(), 2U) << outcome.out << outcome.err;
+  EXPECT_THAT(lines[0], ::testing::EndsWith(std::to_string(std::min(own + 100, 1000))));
+  EXPECT_THAT(lines[1], ::testing::EndsWith(std::to_string(own)));
+}
+
 TEST(LaunchEnvironment, AllFamilies) {
   auto all = environments(runCommand({"run", "-q", "-np", "3", "env"}).out);
   ASSERT_EQ(all.size(), 3U);

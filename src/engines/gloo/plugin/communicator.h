@@ -48,6 +48,7 @@ class GlooCommunicator final : public Communicator {
   // Runs it on the thread. What it throws becomes the status. tag: for Gloo.
   OperationPtr start(std::function<void(std::uint32_t tag)> work);
   OperationPtr unable(const char* what) const;
+  OperationPtr failed(Status status) const;
   void run();
 
   const std::shared_ptr<Shared> shared_;
@@ -64,6 +65,7 @@ class GlooCommunicator final : public Communicator {
   // Guarded by mutex_.
   bool over_ = false;
   std::shared_ptr<Job> next_;
+  Status notStarted_;  // why there is no thread
   std::thread thread_;
 };
 

@@ -46,7 +46,9 @@ GlooCommunicator::GlooCommunicator(GlooOptions options)
       other_(std::move(options.other)),
       context_(std::make_shared<Context>(shared_, me_, size_)) {
   shared_->watch();
-  thread_ = startThread("farandole-gloo", [this] { run(); });
+  auto thread = startThread("farandole-gloo", [this] { run(); });
+  notStarted_ = thread.status();
+  if (thread.ok()) thread_ = std::move(thread).value();
 }
 
 GlooCommunicator::~GlooCommunicator() {
@@ -57,10 +59,11 @@ GlooCommunicator::~GlooCommunicator() {
     changed_.notify_all();
   }
   shared_->fail(Status(Code::kShutdown, "the communicator was closed"));
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 OperationPtr GlooCommunicator::start(std::function<void(std::uint32_t)> work) {
+  if (!notStarted_.ok()) return failed(notStarted_);
   auto job = std::make_shared<Job>();
   job->work = std::move(work);
   // All members count alike; Gloo's slots have room for so much of it.
@@ -74,9 +77,13 @@ OperationPtr GlooCommunicator::start(std::function<void(std::uint32_t)> work) {
 }
 
 OperationPtr GlooCommunicator::unable(const char* what) const {
+  return failed(Status::unavailable(std::string("the gloo engine has no ") + what +
+                                    ", and no other engine to leave it to"));
+}
+
+OperationPtr GlooCommunicator::failed(Status status) const {
   auto job = std::make_shared<Job>();
-  job->status = Status::unavailable(std::string("the gloo engine has no ") + what +
-                                    ", and no other engine to leave it to");
+  job->status = std::move(status);
   job->state = Progress::kFailed;
   return std::make_unique<JobOperation>(job, shared_);
 }

@@ -1,0 +1,75 @@
+// SharedAreas: memory that several ranks of a machine use together for a while, and how it is given
+// back.
+//
+// An area lies in the arena of its first member. Behind it is a count of the members that have left
+// it for good; the first member frees the area when that is all of them. A member that was killed,
+// or given up and may wake later, never counts: then the area stays as it is until the arena ends,
+// so that nobody writes into memory that has become somebody else's. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "collective/shm/neighbourhood.h"
+
+namespace farandole {
+
+class SharedAreas {
+ public:
+  // The neighbourhood outlives it, it outlives its parts.
+  explicit SharedAreas(Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
+
+  // A member's part in an area. When it ends, this process never touches the area again.
+  class Part {
+   public:
+    ~Part();
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+    std::byte* data() const { return data_; }
+
+   private:
+    friend class SharedAreas;
+    using Count = std::atomic<std::uint32_t>;
+    Part(SharedAreas& areas, std::byte* data, Count& left)
+        : areas_(areas), data_(data), left_(left) {}
+
+    SharedAreas& areas_;
+    std::byte* const data_;
+    Count& left_;
+  };
+  using PartPtr = std::unique_ptr<Part>;
+
+  // By the first of `members` ranks: zeroed memory. Where many areas that this rank has left wait
+  // for slower members, it waits a moment for them: who makes and leaves areas in a loop must not
+  // be far ahead of the others.
+  Result<PartPtr> make(std::size_t bytes, int members);
+  // By the others: it lies there in the first one's arena, which may be a lie.
+  Result<PartPtr> join(int firstLocalRank, std::uint64_t offset, std::size_t bytes);
+
+  // Frees what all members have left.
+  void collect();
+
+ private:
+  struct Area {
+    std::byte* data = nullptr;
+    Part::Count* left = nullptr;
+    std::uint32_t members = 0;
+    bool leftHere = false;
+  };
+
+  void leave(const Part& part);
+  void awaitSlower();
+
+  Neighbourhood& neighbourhood_;
+  std::mutex mutex_;
+  std::list<Area> areas_;             // made by this rank; guarded by mutex_
+  std::atomic<std::size_t> late_{0};  // of these, left here but not by all
+};
+
+}  // namespace farandole
