@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/suspension.h"
 #include "control/codec.h"
 
 namespace farandole {
@@ -150,13 +151,14 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
     }
   }
   const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
-  while (!done()) {
-    if (deadline.isNever()) {
-      came_.wait(lock);
-    } else if (came_.wait_until(lock, deadline.at()) == std::cv_status::timeout && !done()) {
+  // In slices, so that it is noticed when this process was stopped.
+  constexpr Duration kSlice = std::chrono::seconds(1);
+  for (RunningDeadline limit(deadline, kSlice); !done();) {
+    if (limit.passed()) {
       mine_.erase(number);
       return Status::timeout("no rank has provided '" + std::string(key) + "' in time");
     }
+    came_.wait_for(lock, limit.get().left(kSlice));
   }
   const std::optional<Answer> answer = std::exchange(mine_[number], std::nullopt);
   mine_.erase(number);

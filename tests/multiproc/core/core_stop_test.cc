@@ -37,6 +37,31 @@ TEST_P(Stopped, RankIsNamedAndGoesOnWhenContinued) {
 }
 INSTANTIATE_TEST_SUITE_P(Victims, Stopped, ::testing::Values(0, 1));
 
+TEST(StoppedRanks, TwoAtOnceAreNamedByTheThird) {
+  Job job({3, {"allreduce_rounds", kRounds}});
+  ASSERT_TRUE(job.waitForLineEverywhere("ready"));
+  job.kill(0, SIGSTOP);
+  job.kill(1, SIGSTOP);
+  const bool told = job.waitForLine(2, "rank 0 on testhost", 2500ms) &&
+                    job.waitForLine(2, "rank 1 on testhost", 2500ms);
+  job.kill(0, SIGCONT);
+  job.kill(1, SIGCONT);
+  const auto results = job.finish();
+  EXPECT_TRUE(told) << results[2].output;
+  EXPECT_EQ(troubleWith(results), "");
+}
+
+// A job that is suspended as a whole: nobody is late, whatever the clock says meanwhile.
+TEST(Suspended, StallLimitsAndTimeoutsDoNotCountIt) {
+  Job job({3, {"patient_rank"}, {{"FARANDOLE_STALL_SHUTDOWN_SECONDS", "3"}}});
+  ASSERT_TRUE(job.waitForLineEverywhere("ready"));
+  for (int rank = 0; rank < 3; ++rank) job.kill(rank, SIGSTOP);
+  std::this_thread::sleep_for(6s);
+  // The waiting ones first: they must not judge before the late one can have come.
+  for (int rank = 0; rank < 3; ++rank) job.kill(rank, SIGCONT);
+  EXPECT_EQ(troubleWith(job.finish()), "");
+}
+
 // The moment of the stop is anywhere in the loop: before, inside or after a collective.
 class GivenUp : public ::testing::TestWithParam<int> {};
 
