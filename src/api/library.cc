@@ -120,6 +120,11 @@ void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
       mpi->rankLost(describe(end));
     }
   });
+  agent_->onRankStop([this](const RankStop& stop) {
+    const std::lock_guard order(stopsMutex_);
+    stops_.insert_or_assign(stop.rank, stop);
+    if (const auto current = runtime()) current->rankStopped(stop);
+  });
 }
 
 Status Library::init(std::chrono::milliseconds timeout) {
@@ -142,8 +147,12 @@ Status Library::init(std::chrono::milliseconds timeout) {
   auto started = Runtime::start(*config, epoch, agent_.get(), engine_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());
   {
-    const std::lock_guard lock(mutex_);
-    runtime_ = *started;
+    const std::lock_guard order(stopsMutex_);
+    {
+      const std::lock_guard lock(mutex_);
+      runtime_ = *started;
+    }
+    for (const auto& [rank, stop] : stops_) (*started)->rankStopped(stop);
   }
   if (agent_) agent_->report("initialised size=" + std::to_string(config->size));
   if (config->timeline.empty()) return {};

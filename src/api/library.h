@@ -79,6 +79,10 @@ class Library {
   Config mpiConfig_;                   // who this rank is then
   std::unique_ptr<Bootstrap> agent_;   // once connected it stays: init and shutdown repeat quickly
 
+  std::mutex stopsMutex_;  // before mutex_; held while the runtime is told
+  // Guarded by stopsMutex_: what the agent has said last of each rank, for the next runtime.
+  std::map<std::int32_t, RankStop> stops_;
+
   std::atomic<std::uint64_t> epoch_{0};
   HandleTable handles_;
 

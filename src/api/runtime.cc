@@ -5,8 +5,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "base/process_state.h"
 #include "bootstrap/meeting.h"
-#include "conductor/process_state.h"
 
 namespace farandole {
 namespace {
@@ -23,7 +23,8 @@ Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, En
       agent_(agent),
       engine_(config.engine == "link" || config.engine == "gloo" ? nullptr : engine),
       mpi_(engine),
-      timeline_(timeline) {}
+      timeline_(timeline),
+      stopped_(static_cast<std::size_t>(config.size)) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
                                                 Bootstrap* agent, Engine* engine,
@@ -124,9 +125,10 @@ Status Runtime::startConducting() {
   options.linkSpin = config_.linkSpin;
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
-  options.stopped = [pids = pids_, localRanks](std::int32_t rank) {
+  options.stopped = [this, localRanks](std::int32_t rank) {
     const int local = localRanks[static_cast<std::size_t>(rank)];
-    return local >= 0 && isStopped(processState(pids[static_cast<std::size_t>(local)]));
+    if (local < 0) return stopped_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
+    return standstillOf(pids_[static_cast<std::size_t>(local)]) != Standstill::kNone;
   };
   options.tidy = [areas = areas_.get()] { areas->collect(); };
   if (link_) {
@@ -139,14 +141,16 @@ Status Runtime::startConducting() {
   conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
   FARANDOLE_RETURN_IF_ERROR(conductor_->start());
 
-  std::vector<Watch::Peer> peers;
+  Watch::Options watched;
+  watched.me = config_.rank;
+  watched.agent = !config_.agent.empty();
+  watched.lost = [this](const Status& status) { lost(status); };
   for (const auto rank : here) {
     if (rank == config_.rank) continue;
     const int local = topology_.at(rank).localRank;
-    peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
+    watched.peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
   }
-  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(peers),
-                            [this](const Status& status) { lost(status); });
+  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched));
   FARANDOLE_RETURN_IF_ERROR(watch.status());
   {
     const std::lock_guard lock(watchMutex_);
@@ -184,6 +188,15 @@ std::vector<std::int32_t> Runtime::setIds() const {
 void Runtime::rankEnded(const RankEnd& end) {
   const std::lock_guard lock(watchMutex_);
   if (watch_) watch_->rankEnded(end);
+}
+
+void Runtime::rankStopped(const RankStop& stop) {
+  if (stop.rank < 0 || stop.rank >= config_.size) return;
+  const bool stands = stop.how != Standstill::kNone;
+  stopped_[static_cast<std::size_t>(stop.rank)].store(stands, std::memory_order_relaxed);
+  if (link_) link_->mesh().peerStopped(stop.rank, stands);
+  const std::lock_guard lock(watchMutex_);
+  if (watch_) watch_->rankStopped(stop);
 }
 
 bool Runtime::halt() {

@@ -3,6 +3,7 @@
 // Thread-safe. Made and ended by Library; whoever uses it meanwhile holds a shared_ptr.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -53,6 +54,8 @@ class Runtime {
 
   // An account of a rank's end, from the agent.
   void rankEnded(const RankEnd& end);
+  // The agent has found a rank stopped, or running again.
+  void rankStopped(const RankStop& stop);
 
   // Ends everything in flight and leaves. Whoever still holds the runtime may go on to call it:
   // every operation fails, the arena stays.
@@ -118,6 +121,7 @@ class Runtime {
   std::unique_ptr<LeaveMarks> marks_;
   std::unique_ptr<Conductor> conductor_;
   std::mutex watchMutex_;
+  std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says
   AbortAfter abortAfter_;
   std::unique_ptr<Watch> watch_;  // guarded by watchMutex_: accounts come from the agent's thread
 

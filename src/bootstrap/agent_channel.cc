@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/suspension.h"
 #include "base/thread.h"
 #include "bootstrap/unix_socket.h"
 
@@ -74,8 +75,10 @@ wire::Answer AgentClient::Channel::request(
 
   const auto over = [&] { return entry->second.has_value() || lost_ || stop_; };
   const auto waitUntil = [&](Deadline until) {
-    // In slices, because the clock's last moment cannot be handed to the condition variable.
-    while (!over() && !until.passed()) answered_.wait_for(lock, until.left(kTurnLimit));
+    // In slices, because the clock's last moment cannot be handed to the condition variable, and
+    // so that it is noticed when this process was stopped.
+    RunningDeadline limit(until, kTurnLimit);
+    while (!over() && !limit.passed()) answered_.wait_for(lock, limit.get().left(kTurnLimit));
   };
   waitUntil(deadline);
   const bool late = !over();
@@ -111,6 +114,14 @@ void AgentClient::Channel::onRankEnd(std::function<void(const RankEnd&)> callbac
   {
     const std::lock_guard lock(mutex_);
     callback_ = std::move(callback);
+  }
+  wakeUp();
+}
+
+void AgentClient::Channel::onRankStop(std::function<void(const RankStop&)> callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopCallback_ = std::move(callback);
   }
   wakeUp();
 }
@@ -189,6 +200,13 @@ void AgentClient::Channel::handle(wire::Frame frame) {
         return;
       }
       break;
+    case wire::FrameType::kRankStop:
+      if (Result<RankStop> stop = wire::decodeRankStop(frame.body); stop.ok()) {
+        const std::lock_guard lock(mutex_);
+        stops_.push_back(std::move(stop).value());
+        return;
+      }
+      break;
     case wire::FrameType::kPut:
     case wire::FrameType::kGet:
     case wire::FrameType::kFence:
@@ -221,6 +239,14 @@ void AgentClient::Channel::deliver() {
     const auto callback = callback_;
     lock.unlock();
     callback(end);
+    lock.lock();
+  }
+  while (stopCallback_ && !stops_.empty() && !stop_) {
+    const RankStop stop = std::move(stops_.front());
+    stops_.pop_front();
+    const auto callback = stopCallback_;
+    lock.unlock();
+    callback(stop);
     lock.lock();
   }
 }

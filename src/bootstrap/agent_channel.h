@@ -33,6 +33,7 @@ class AgentClient::Channel {
                        const std::string& purpose, Deadline deadline);
   void tell(std::string frame);
   void onRankEnd(std::function<void(const RankEnd&)> callback);
+  void onRankStop(std::function<void(const RankStop&)> callback);
   // In a fork child: no locks, no joins.
   void closeDescriptors();
 
@@ -68,6 +69,8 @@ class AgentClient::Channel {
   std::condition_variable answered_;
   std::function<void(const RankEnd&)> callback_;
   std::deque<RankEnd> ends_;  // not delivered yet
+  std::function<void(const RankStop&)> stopCallback_;
+  std::deque<RankStop> stops_;  // not delivered yet
 
   std::thread thread_;
 };

@@ -100,4 +100,9 @@ void AgentClient::onRankEnd(std::function<void(const RankEnd&)> callback) {
   channel_->onRankEnd(std::move(callback));
 }
 
+void AgentClient::onRankStop(std::function<void(const RankStop&)> callback) {
+  if (::getpid() != owner_) return;
+  channel_->onRankStop(std::move(callback));
+}
+
 }  // namespace farandole

@@ -1,7 +1,7 @@
 // AgentClient: a rank's side of bootstrap, over the socket of the agent that started it.
 //
-// Thread-safe. Owns one reader thread (all signals blocked), on which the onRankEnd callback runs;
-// the callback must neither call the client nor destroy it. In a fork child every call returns
+// Thread-safe. Owns one reader thread (all signals blocked), on which the callbacks run;
+// they must neither call the client nor destroy it. In a fork child every call returns
 // kForked.
 #pragma once
 
@@ -33,6 +33,7 @@ class AgentClient : public Bootstrap {
   Status fence(std::string_view key, int count, Deadline deadline) override;
   void report(std::string_view what) override;
   void onRankEnd(std::function<void(const RankEnd&)> callback) override;
+  void onRankStop(std::function<void(const RankStop&)> callback) override;
   void forgetAfterFork() override;
 
  private:

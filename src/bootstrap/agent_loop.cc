@@ -27,6 +27,8 @@ constexpr std::size_t kStrangers = 64;
 constexpr std::size_t kMaxReport = 1024;
 constexpr Duration kTurnLimit = std::chrono::seconds(1);
 constexpr Duration kCatchUpLimit = std::chrono::seconds(1);
+// How often it is looked whether ranks stand still.
+constexpr Duration kLookEvery = std::chrono::milliseconds(500);
 
 std::size_t patienceFor(int size) { return kStrangers + static_cast<std::size_t>(size); }
 
@@ -137,8 +139,9 @@ void AgentServer::Loop::turn() {
     entries.push_back({connection.fd.get(), events, 0});
     ranks.push_back(rank);
   }
+  const Duration limit = connections_.empty() ? kTurnLimit : kLookEvery;
   const int ready =
-      ::poll(entries.data(), entries.size(), pollMilliseconds(doorkeeper_->nextCall(), kTurnLimit));
+      ::poll(entries.data(), entries.size(), pollMilliseconds(doorkeeper_->nextCall(), limit));
   if (ready < 0) return;
 
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -155,7 +158,37 @@ void AgentServer::Loop::turn() {
     visited_ = true;
     for (Visitor& visitor : doorkeeper_->serve()) welcome(std::move(visitor));
   }
+  findStopped();
   flushAll();
+}
+
+void AgentServer::Loop::findStopped() {
+  const TimePoint now = Clock::now();
+  if (size_ < 2 || now < nextLook_ || !looks_) return;
+  nextLook_ = now + kLookEvery;
+  for (auto& [rank, connection] : connections_) {
+    if (connection.broken || connection.pid == 0) continue;
+    const Standstill how = standstillOf(connection.pid);
+    if (std::exchange(connection.how, how) == how) continue;
+    noteStop({rank, host_, connection.pid, how});
+  }
+}
+
+void AgentServer::Loop::noteStop(const RankStop& stop) {
+  const std::string frame = wire::encodeRankStop(stop);
+  if (isRelay()) return toFirst_(stop.rank, frame);
+  if (stop.how != Standstill::kNone) {
+    stops_[stop.rank] = stop;
+  } else if (stops_.erase(stop.rank) == 0) {
+    return;
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != stop.rank) send(rank, frame);
+  }
+}
+
+void AgentServer::Loop::tellStops(int rank) {
+  for (const auto& entry : stops_) send(rank, wire::encodeRankStop(entry.second));
 }
 
 void AgentServer::Loop::takeNews() {
@@ -226,11 +259,13 @@ void AgentServer::Loop::welcome(Visitor visitor) {
   if (!visitor.accept(host_).ok()) return;
   Connection& connection = connections_[claim.rank];
   connection = Connection();
+  connection.pid = visitor.pid;
   connection.fd = std::move(visitor.fd);
   connection.pid = visitor.pid;
   for (const RankEnd& end : rendezvous_.abnormalEnds()) {
     send(claim.rank, wire::encodeRankEnd(end));
   }
+  tellStops(claim.rank);
 }
 
 std::string AgentServer::Loop::takenBy(int rank, pid_t visitor) {
@@ -270,7 +305,8 @@ void AgentServer::Loop::noteArrival(int rank, int size, const std::string& refus
 
 void AgentServer::Loop::forget(int rank) {
   rendezvous_.forget(rank);
-  if (isRelay()) toFirst_(rank, wire::encodeGone());
+  if (isRelay()) return toFirst_(rank, wire::encodeGone());
+  noteStop({rank, {}, 0, Standstill::kNone});
 }
 
 void AgentServer::Loop::receive(int rank, Connection& connection, std::size_t limit) {
@@ -340,10 +376,21 @@ bool AgentServer::Loop::handle(int rank, wire::Frame frame) {
     case wire::FrameType::kArrived:
       if (Result<wire::Arrived> arrived = wire::decodeArrived(frame.body); arrived.ok()) {
         noteArrival(rank, arrived->size, arrived->refusal);
+        tellStops(rank);
         return true;
       }
       return false;
-    case wire::FrameType::kGone: rendezvous_.forget(rank); return true;
+    case wire::FrameType::kGone:
+      rendezvous_.forget(rank);
+      noteStop({rank, {}, 0, Standstill::kNone});
+      return true;
+    case wire::FrameType::kRankStop:
+      if (Result<RankStop> stop = wire::decodeRankStop(frame.body); stop.ok()) {
+        stop->rank = rank;
+        noteStop(*stop);
+        return true;
+      }
+      return false;
     case wire::FrameType::kAnswer:
     case wire::FrameType::kRankEnd: break;
   }

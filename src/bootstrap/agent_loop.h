@@ -31,6 +31,7 @@ class AgentServer::Loop {
   const std::string& name() const { return doorkeeper_->name(); }
   void rankEnded(const RankEnd& end);
   void relay(int rank, std::string frame);
+  void lookForStopped(bool look) { looks_ = look; }
   std::vector<RankReport> reports();
 
  private:
@@ -39,6 +40,8 @@ class AgentServer::Loop {
     pid_t pid = 0;  // 0: not visible from here
     wire::FrameDecoder decoder;
     OutBuffer out;
+    pid_t pid = 0;  // of the rank; 0: not visible from here
+    Standstill how = Standstill::kNone;
     bool broken = false;  // to be dropped at the end of the turn
   };
 
@@ -59,6 +62,9 @@ class AgentServer::Loop {
   bool serve(int rank, wire::Frame frame);
   void noteArrival(int rank, int size, const std::string& refusal);
   void noteReport(int rank, std::string text);
+  void findStopped();
+  void noteStop(const RankStop& stop);
+  void tellStops(int rank);
   void send(int rank, std::string frame);
   void flushAll();
   void wakeUp();
@@ -76,7 +82,10 @@ class AgentServer::Loop {
   // Of the loop's thread alone.
   Rendezvous rendezvous_;
   std::map<int, Connection> connections_;  // by rank
+  std::map<int, RankStop> stops_;          // by rank, of all machines; the first server's
+  TimePoint nextLook_;
 
+  std::atomic<bool> looks_{true};     // for ranks that stand still
   std::atomic<bool> visited_{false};  // somebody has been at the door, or has sent word
 
   std::mutex mutex_;

@@ -31,6 +31,8 @@ std::string AgentServer::address() const { return "@" + loop_->name(); }
 
 void AgentServer::rankEnded(const RankEnd& end) { loop_->rankEnded(end); }
 
+void AgentServer::lookForStopped(bool look) { loop_->lookForStopped(look); }
+
 void AgentServer::relay(int rank, std::string frame) { loop_->relay(rank, std::move(frame)); }
 
 std::vector<AgentServer::RankReport> AgentServer::reports() const { return loop_->reports(); }

@@ -48,6 +48,10 @@ class AgentServer {
   // only fences that can no longer be complete.
   void rankEnded(const RankEnd& end);
 
+  // A connected rank whose process stands still is told to all the others, and when it goes on. Not
+  // while its owner has stopped them all itself.
+  void lookForStopped(bool look);
+
   // What came from the other machine: on the first server a frame of the rank's, on a relay an
   // answer for it. Bytes that are no frame are dropped.
   void relay(int rank, std::string frame);

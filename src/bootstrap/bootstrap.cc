@@ -21,4 +21,20 @@ std::string describe(const RankEnd& end) {
          (name != nullptr ? " (" + std::string(name) + ")" : std::string());
 }
 
+std::string describe(const RankStop& stop) {
+  const std::string process = std::to_string(stop.pid);
+  const std::string who =
+      "rank " + std::to_string(stop.rank) + " on " + stop.host + " (process " + process + ")";
+  switch (stop.how) {
+    case Standstill::kNone: return who + " runs again";
+    case Standstill::kSignal:
+      return who + " is stopped; the others wait for it. To continue it: kill -CONT " + process;
+    case Standstill::kDebugger:
+      return who + " is stopped by a debugger; the others wait for it. Continue it there";
+    case Standstill::kFrozen:
+      return who + " is stopped: its cgroup is frozen; the others wait until that is thawed";
+  }
+  return who;
+}
+
 }  // namespace farandole

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/process_state.h"
 #include "base/status.h"
 
 namespace farandole {
@@ -26,6 +27,16 @@ struct RankEnd {
 };
 // "rank 1 on alpha was killed by signal 9 (Killed)" / "rank 1 on alpha exited with code 3"
 std::string describe(const RankEnd& end);
+
+// A rank that stands still, or goes on, as its agent sees it.
+struct RankStop {
+  int rank = -1;
+  std::string host;
+  int pid = 0;  // 0: it is not there any more
+  Standstill how = Standstill::kNone;
+};
+// "rank 1 on alpha (process 17) is stopped; …" / "rank 1 on alpha (process 17) runs again"
+std::string describe(const RankStop& stop);
 
 class Bootstrap {
  public:
@@ -44,6 +55,10 @@ class Bootstrap {
   // Called on a thread of the bootstrap's own for each rank that ends abnormally, or whose agent is
   // lost (rank -1). Set once, before init is over; events that came before are delivered then.
   virtual void onRankEnd(std::function<void(const RankEnd&)> callback) = 0;
+
+  // Called on the same thread for each rank that its agent finds stopped, or running again. Set
+  // once, before init is over. Never called where no agent looks after the ranks.
+  virtual void onRankStop(std::function<void(const RankStop&)> /*callback*/) {}
 
   // Only in a fork child: closes the descriptors and forgets the rest without touching a lock that
   // the parent's threads may have held. Idempotent.

@@ -56,9 +56,11 @@ std::optional<std::size_t> maxBody(std::uint16_t type) {
     case FrameType::kCancel: return 0;
     case FrameType::kReport: return length + kMaxText;
     case FrameType::kAnswer: return 8 + length + kMaxHost + length + kMaxText + length + kMaxValue;
-    case FrameType::kRankEnd: return 12 + length + kMaxHost + length + kMaxText;
+    case FrameType::kRankEnd:
+      return 12 + length + kMaxHost + length + kMaxText + length + kMaxAccount;
     case FrameType::kArrived: return 4 + length + kMaxText;
     case FrameType::kGone: return 0;
+    case FrameType::kRankStop: return 12 + length + kMaxHost;
   }
   return std::nullopt;
 }
@@ -125,6 +127,7 @@ std::string encodeRankEnd(const RankEnd& end) {
   appendInteger(body, static_cast<std::uint32_t>(end.code));
   appendText(body, head(end.host, kMaxHost));
   appendText(body, tail(end.lastLines, kMaxText));
+  appendText(body, head(end.account, kMaxAccount));
   return frame(FrameType::kRankEnd, 0, body);
 }
 
@@ -136,6 +139,15 @@ std::string encodeArrived(int size, std::string_view refusal) {
 }
 
 std::string encodeGone() { return frame(FrameType::kGone, 0, {}); }
+
+std::string encodeRankStop(const RankStop& stop) {
+  std::string body;
+  appendInteger(body, static_cast<std::uint32_t>(stop.rank));
+  appendInteger(body, static_cast<std::uint32_t>(stop.pid));
+  appendInteger(body, static_cast<std::uint32_t>(stop.how));
+  appendText(body, head(stop.host, kMaxHost));
+  return frame(FrameType::kRankStop, 0, body);
+}
 
 Result<Put> decodePut(std::string_view body) {
   Reader reader(body);
@@ -193,6 +205,7 @@ Result<RankEnd> decodeRankEnd(std::string_view body) {
   end.code = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
   end.host = reader.text(kMaxHost);
   end.lastLines = reader.text(kMaxText);
+  end.account = reader.text(kMaxAccount);
   if (!reader.finished() || how > 2) return malformed("end of a rank");
   end.signalled = how == 1;
   end.hostLost = how == 2;
@@ -206,6 +219,20 @@ Result<Arrived> decodeArrived(std::string_view body) {
   arrived.refusal = reader.text(kMaxText);
   if (!reader.finished()) return malformed("arrival");
   return arrived;
+}
+
+Result<RankStop> decodeRankStop(std::string_view body) {
+  Reader reader(body);
+  RankStop stop;
+  stop.rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  stop.pid = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  const auto how = reader.integer<std::uint32_t>();
+  stop.host = reader.text(kMaxHost);
+  if (!reader.finished() || how > static_cast<std::uint32_t>(Standstill::kFrozen)) {
+    return malformed("stop of a rank");
+  }
+  stop.how = static_cast<Standstill>(how);
+  return stop;
 }
 
 void FrameDecoder::feed(std::string_view bytes) {

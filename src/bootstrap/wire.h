@@ -37,6 +37,7 @@ inline constexpr std::size_t kMaxStore = std::size_t{64} << 20;
 // Longer texts are cut when they are encoded: a report or a log's last lines must never fail.
 inline constexpr std::size_t kMaxText = std::size_t{16} << 10;
 inline constexpr std::size_t kMaxHost = 256;
+inline constexpr std::size_t kMaxAccount = std::size_t{1} << 10;
 
 enum class FrameType : std::uint16_t {
   // from a rank
@@ -51,6 +52,8 @@ enum class FrameType : std::uint16_t {
   // from one agent to the next: about a rank of its machine
   kArrived = 8,  // is connected, or was refused
   kGone = 9,     // its connection is gone
+  // from the agent, and from one agent to the next
+  kRankStop = 10,
 };
 
 struct Put {
@@ -111,6 +114,7 @@ std::string encodeAnswer(std::uint64_t id, const Status& status, std::string_vie
 std::string encodeRankEnd(const RankEnd& end);
 std::string encodeArrived(int size, std::string_view refusal);
 std::string encodeGone();
+std::string encodeRankStop(const RankStop& stop);
 
 Result<Put> decodePut(std::string_view body);
 Result<Get> decodeGet(std::string_view body);
@@ -119,6 +123,7 @@ Result<Report> decodeReport(std::string_view body);
 Result<Answer> decodeAnswer(std::string_view body);
 Result<RankEnd> decodeRankEnd(std::string_view body);
 Result<Arrived> decodeArrived(std::string_view body);
+Result<RankStop> decodeRankStop(std::string_view body);
 
 // Keys: 1 to kMaxKey bytes. The status says what is wrong with them.
 Status checkKey(std::string_view key);

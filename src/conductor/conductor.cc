@@ -136,11 +136,13 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   if (set) set->control().setWaiting(1);
   Left left = Left::kDone;
   DirectCallbacks::Batch toTell;
+  TimePoint looked{};
   while (!entry->done.load(std::memory_order_acquire)) {
     if (drive_.try_lock()) {
       left = driveUntil(entry, deadline);
       toTell = direct_.take();
       drive_.unlock();
+      looked = TimePoint{};
       if (left != Left::kToTell) break;
       left = Left::kDone;
       if (waiters_.load(std::memory_order_seq_cst) > 1) wakeWaiters();
@@ -150,7 +152,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
     // Somebody else drives, and says when something is done or the role is free.
     const std::uint32_t seen = completionWord_.load(std::memory_order_acquire);
     if (entry->done.load(std::memory_order_acquire)) break;
-    if (deadline.passed()) {
+    if (passed(deadline, looked)) {
       left = Left::kTimeout;
       break;
     }
@@ -180,11 +182,22 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   return Code::kOk;
 }
 
-Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) {
+// Without the time in which this process was stopped since the last look.
+bool Conductor::passed(Deadline& deadline, TimePoint& looked, TimePoint now) {
+  if (deadline.isNever()) return false;
+  const TimePoint last = std::exchange(looked, now);
+  if (last != TimePoint{} && now - last > kSuspended) {
+    deadline = Deadline::after(now - last, deadline.at());
+  }
+  return now >= deadline.at();
+}
+
+Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline) {
   // The background thread may have announced its sleep and still be in it: whoever drives is awake.
   neighbourhood_.awake();
   TimePoint idleSince{};
   TimePoint waitsSince{};  // the same, but for sleeps
+  TimePoint looked{};      // at the deadline
   for (int round = 0;; ++round) {
     const bool moved = pollAndStep();
     if ((moved || entry->done.load(std::memory_order_acquire)) && waitsSince != TimePoint{}) {
@@ -195,12 +208,12 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline deadline) 
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
     if (direct_.any()) return Left::kToTell;
     if (moved) {
-      idleSince = TimePoint{};
+      idleSince = looked = TimePoint{};
       round = 0;
       continue;
     }
     const TimePoint now = Clock::now();
-    if (!deadline.isNever() && now >= deadline.at()) return Left::kTimeout;
+    if (passed(deadline, looked, now)) return Left::kTimeout;
     if (idleSince == TimePoint{}) idleSince = now;
     if (waitsSince == TimePoint{}) waitsSince = now;
     if (now - idleSince < patience()) {
@@ -314,11 +327,20 @@ Deadline Conductor::sleepLimit(Deadline deadline) {
   return limit;
 }
 
+void Conductor::runs(TimePoint now, bool suspended) {
+  if (suspended) resumedAt_.store(now, std::memory_order_relaxed);
+  ranAt_.store(now, std::memory_order_relaxed);
+}
+
 void Conductor::lookAround() {
   if (options_.tidy) options_.tidy();
   const TimePoint now = Clock::now();
+  const TimePoint ran = ranAt_.load(std::memory_order_relaxed);
+  // The watch has not run either: this process has just been continued.
+  const bool suspended = ran != TimePoint{} && now - ran > kSuspended;
+  const TimePoint resumed = suspended ? now : resumedAt_.load(std::memory_order_relaxed);
   for (const auto& set : stepped_) {
-    set->checkStalls(now, options_.stallWarning, options_.stallShutdown);
+    set->checkStalls(now, resumed, options_.stallWarning, options_.stallShutdown);
   }
   if (!brokenBy_.ok()) {
     neighbourhood_.fail(std::exchange(brokenBy_, Status()));

@@ -89,6 +89,9 @@ class Conductor final : public SetObserver {
   // status.
   void fail(Status status);
   Counters counters() const;
+  // For the watch thread, several times a second: that this process runs; suspended: that it did
+  // not for a while. Nobody is late because of that.
+  void runs(TimePoint now, bool suspended);
   // For the watch thread: is anyone waiting for something?
   bool anythingInFlight() const { return inFlight_.load(std::memory_order_relaxed) > 0; }
 
@@ -113,9 +116,13 @@ class Conductor final : public SetObserver {
   // doorbell's braces.
   static constexpr Duration kLookAround = std::chrono::milliseconds(200);
 
+  // Who looks several times a second and has not for so long did not run.
+  static constexpr Duration kSuspended = std::chrono::milliseconds(1500);
+
   // kToTell: there are callbacks to run, without the role.
   enum class Left { kDone, kTimeout, kInterrupted, kToTell };
-  Left driveUntil(const EntryPtr& entry, Deadline deadline);
+  Left driveUntil(const EntryPtr& entry, Deadline& deadline);
+  static bool passed(Deadline& deadline, TimePoint& looked, TimePoint now = Clock::now());
   // How long to spin although nothing moves; and behind that, to yield.
   Duration patience() const;
   Duration endurance() const;
@@ -163,6 +170,9 @@ class Conductor final : public SetObserver {
   // Guarded by mutex_.
   std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_;
   ProcessSet::Counters removed_;  // of sets that are no more
+
+  std::atomic<TimePoint> ranAt_{TimePoint{}};  // when the watch was awake last; never without one
+  std::atomic<TimePoint> resumedAt_{TimePoint{}};  // stalls count from here
 
   std::atomic<std::uint64_t> setsVersion_{0};
   std::atomic<std::int64_t> inFlight_{0};

@@ -98,7 +98,9 @@ class ProcessSet {
   // How long the driver may sleep before the engine must be looked at again.
   Duration nap() const;
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.
-  void checkStalls(TimePoint now, Duration warnAfter, Duration endAfter);
+  // resumed: when this process ran again after it had been stopped; what is late counts from there;
+  // never: TimePoint{}.
+  void checkStalls(TimePoint now, TimePoint resumed, Duration warnAfter, Duration endAfter);
   // Ends everything in flight, and every later submission, with that status.
   void failAll(const Status& status);
   // Says to the others that this rank does no more.

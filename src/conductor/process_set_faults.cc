@@ -9,6 +9,8 @@ namespace {
 
 // The watch hears of an end, and judges it, within this time.
 constexpr Duration kCulpritKnown = std::chrono::milliseconds(800);
+// The sequencer ends stalled jobs; the others wait so much longer.
+constexpr Duration kSequencerFirst = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -110,15 +112,20 @@ bool ProcessSet::checkOrderedStall(TimePoint now, Duration warnAfter, Duration e
   return false;
 }
 
-void ProcessSet::checkStalls(TimePoint now, Duration warnAfter, Duration endAfter) {
+void ProcessSet::checkStalls(TimePoint now, TimePoint resumed, Duration warnAfter,
+                             Duration endAfter) {
   if (now - lastStallCheck_ < std::chrono::milliseconds(200)) return;
   lastStallCheck_ = now;
+  if (resumed != TimePoint{}) {
+    if (now - resumed < warnAfter) warnAfter = Duration::zero();
+    if (now - resumed < endAfter + kSequencerFirst) endAfter = Duration::zero();
+  }
   if (checkStuck(now, endAfter)) return;
   if (parts_.lane && checkOrderedStall(now, warnAfter, endAfter)) return;
   if (!parts_.sequencer) {
     if (endAfter <= Duration::zero() || running_) return;
     // The sequencer ends stalled jobs; if it is itself what hangs, nobody else will.
-    const auto limit = endAfter + std::chrono::seconds(2);
+    const auto limit = endAfter + kSequencerFirst;
     std::string stuck;
     {
       const std::lock_guard lock(mutex_);

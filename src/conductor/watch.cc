@@ -8,8 +8,9 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/process_state.h"
+#include "base/suspension.h"
 #include "base/thread.h"
-#include "conductor/process_state.h"
 
 namespace farandole {
 namespace {
@@ -22,10 +23,8 @@ constexpr int kAccountMs = 20;
 }  // namespace
 
 Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                            Conductor& conductor, std::vector<Peer> peers,
-                                            Lost lost) {
-  std::unique_ptr<Watch> watch(
-      new Watch(neighbourhood, marks, conductor, std::move(peers), std::move(lost)));
+                                            Conductor& conductor, Options options) {
+  std::unique_ptr<Watch> watch(new Watch(neighbourhood, marks, conductor, std::move(options)));
   watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watch->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->wake_ || !watch->bell_) return Status::fromErrno("eventfd", errno);
@@ -48,13 +47,14 @@ Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveM
   return watch;
 }
 
-Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor,
-             std::vector<Peer> peers, Lost lost)
+Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor, Options options)
     : neighbourhood_(neighbourhood),
       marks_(marks),
       conductor_(conductor),
-      lost_(std::move(lost)),
-      peers_(std::move(peers)) {
+      me_(options.me),
+      agent_(options.agent),
+      lost_(std::move(options.lost)),
+      peers_(std::move(options.peers)) {
   for (const Peer& peer : peers_) locals_.push_back(peer.rank);
 }
 
@@ -86,6 +86,26 @@ void Watch::rankEnded(const RankEnd& end) {
   } else {
     tell({end.rank, end.host, {}});
   }
+}
+
+// All ranks hear of it; the first one that runs says it.
+void Watch::rankStopped(const RankStop& stop) {
+  std::vector<RankStop> say;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop.how != Standstill::kNone) {
+      stops_[stop.rank].stop = stop;
+    } else if (const auto found = stops_.find(stop.rank); found != stops_.end()) {
+      if (found->second.told && stop.pid != 0) say.push_back(stop);
+      stops_.erase(found);
+    }
+    std::int32_t first = 0;
+    while (stops_.contains(first)) ++first;
+    for (auto& [rank, each] : stops_) {
+      if (first == me_ && !std::exchange(each.told, true)) say.push_back(each.stop);
+    }
+  }
+  for (const RankStop& each : say) logWarning(describe(each));
 }
 
 void Watch::connectionEnded(std::int32_t rank, const Status& status) {
@@ -143,8 +163,11 @@ void Watch::run() {
   const auto hasHappened = [this](int fd) {
     return std::find(happened_.begin(), happened_.end(), fd) != happened_.end();
   };
-  while (await()) {
-    if (hasHappened(wake_.get())) return;
+  Suspension suspension{std::chrono::milliseconds(kTickMs)};
+  for (;;) {
+    const TimePoint now = Clock::now();
+    conductor_.runs(now, suspension.since(now) > Duration::zero());
+    if (!await() || hasHappened(wake_.get())) return;
     std::vector<Peer> ended;
     for (const Peer& peer : peers_) {
       if (hasHappened(neighbourhood_.pidfd(peer.localRank))) ended.push_back(peer);
@@ -163,6 +186,7 @@ void Watch::run() {
         news.swap(news_);
       }
       for (const News& each : news) judge(each);
+      suspension.restart(Clock::now());
     }
     lookForStopped();
   }
@@ -209,27 +233,18 @@ std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {
 }
 
 void Watch::lookForStopped() {
+  if (agent_) return;
   // One reporter: the first local rank that runs. Mostly that is seen at the first look.
   const int me = neighbourhood_.rank();
   const bool reports = std::all_of(peers_.begin(), peers_.end(), [me](const Peer& peer) {
-    return peer.localRank > me || isStopped(processState(peer.pid));
+    return peer.localRank > me || standstillOf(peer.pid) != Standstill::kNone;
   });
   for (const auto& peer : peers_) {
-    bool& reported = stopped_[peer.localRank];
-    if (!reports && !reported) continue;
-    const char state = processState(peer.pid);
-    const bool stopped = isStopped(state);
-    if (stopped == reported) continue;
-    reported = stopped;
-    const std::string who = "rank " + std::to_string(peer.rank) + " on " + peer.host +
-                            " (process " + std::to_string(peer.pid) + ")";
-    if (stopped) {
-      logWarning(who + " is stopped" + (state == 't' ? " by a debugger" : "") +
-                 "; the others wait for it. To continue it: kill -CONT " +
-                 std::to_string(peer.pid));
-    } else {
-      logWarning(who + " runs again");
-    }
+    Standstill& reported = stopped_[peer.localRank];
+    if (!reports && reported == Standstill::kNone) continue;
+    const Standstill how = standstillOf(peer.pid);
+    if (std::exchange(reported, how) == how) continue;
+    logWarning(describe(RankStop{peer.rank, peer.host, peer.pid, how}));
   }
 }
 

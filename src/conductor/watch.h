@@ -35,15 +35,22 @@ class Watch {
 
   using Lost = std::function<void(const Status&)>;
 
-  // peers: the other ranks of this machine. lost: told of a loss, after the conductor; on any
-  // thread; may be empty. The references outlive it.
+  struct Options {
+    std::int32_t me = 0;      // this rank
+    std::vector<Peer> peers;  // the other ranks of this machine
+    bool agent = false;       // an agent looks after the ranks: who is stopped is heard from it
+    Lost lost;                // told of a loss, after the conductor; on any thread; may be empty
+  };
+
+  // The references outlive it.
   static Result<std::unique_ptr<Watch>> start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                              Conductor& conductor, std::vector<Peer> peers,
-                                              Lost lost);
+                                              Conductor& conductor, Options options);
   ~Watch() { stop(); }
 
   // What the agent says of a rank's end, or that the agent itself is gone (rank -1). Any thread.
   void rankEnded(const RankEnd& end);
+  // What the agent says of a rank that stands still or goes on. Any thread.
+  void rankStopped(const RankStop& stop);
   // The connection with a rank has ended like this. Any thread.
   void connectionEnded(std::int32_t rank, const Status& status);
   void stop();
@@ -55,8 +62,12 @@ class Watch {
     Status status;  // of its connection; ok: the agent says that it has ended
   };
 
-  Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor,
-        std::vector<Peer> peers, Lost lost);
+  struct Stop {
+    RankStop stop;
+    bool told = false;
+  };
+
+  Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor, Options options);
   void fail(Status status);
   void run();
   void tell(News news);
@@ -75,19 +86,22 @@ class Watch {
   Neighbourhood& neighbourhood_;
   LeaveMarks& marks_;
   Conductor& conductor_;
+  const std::int32_t me_;
+  const bool agent_;
   const Lost lost_;
-  std::vector<std::int32_t> locals_;  // the ranks that are judged by their pidfd
-  std::vector<Peer> peers_;           // the thread's own
-  std::vector<int> happened_;         // descriptors that are readable; the thread's own
-  std::map<int, bool> stopped_;       // by local rank: reported as stopped; the thread's own
-  UniqueFd epoll_;                    // the two below, and the peers' pidfds
-  UniqueFd wake_;                     // eventfd: stop requested
-  UniqueFd bell_;                     // eventfd: there are news
+  std::vector<std::int32_t> locals_;   // the ranks that are judged by their pidfd
+  std::vector<Peer> peers_;            // the thread's own
+  std::vector<int> happened_;          // descriptors that are readable; the thread's own
+  std::map<int, Standstill> stopped_;  // by local rank: what was reported; the thread's own
+  UniqueFd epoll_;                     // the two below, and the peers' pidfds
+  UniqueFd wake_;                      // eventfd: stop requested
+  UniqueFd bell_;                      // eventfd: there are news
   std::mutex mutex_;
   // Guarded by mutex_.
   std::map<std::int32_t, RankEnd> accounts_;
   std::int32_t firstTold_ = -1;  // whose account came first
   std::vector<News> news_;
+  std::map<std::int32_t, Stop> stops_;  // those that stand still, as the agent says
   std::thread thread_;
 };
 

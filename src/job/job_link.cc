@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/rank_list.h"
 #include "job/identity.h"
 
 namespace farandole {
@@ -48,7 +49,9 @@ Result<std::unique_ptr<JobLink>> JobLink::start(Config config, std::uint64_t epo
 Status JobLink::introduce(const Topology& topology, int me) {
   for (int rank = 0; rank < topology.size(); ++rank) {
     if (rank == me) continue;
-    Status status = mesh_->introduce(rank, topology.at(rank).card);
+    const std::vector<std::int32_t> there = topology.ranksOn(topology.at(rank).machine);
+    const std::string companions = there.size() < 2 ? "" : rankList(there) + " run on that host";
+    Status status = mesh_->introduce(rank, topology.at(rank).card, companions);
     if (!status.ok()) return status.withRank(rank, topology.at(rank).host);
   }
   return {};

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/suspension.h"
 #include "control/codec.h"
 
 namespace farandole {
@@ -13,7 +14,6 @@ constexpr std::size_t kMaxKey = 1 << 10;
 constexpr std::size_t kMaxValue = 512 << 10;
 // How long rank 0 may take to say what a question that is given up was waiting for.
 constexpr Duration kWithdrawal = std::chrono::seconds(1);
-constexpr Duration kLongestWait = std::chrono::hours(1);
 // Not an epoch of the data's mesh, which count from 1.
 constexpr std::uint32_t kEpoch = 0;
 
@@ -182,7 +182,11 @@ Status LinkBootstrap::pose(std::unique_lock<std::mutex>& lock, std::uint32_t num
 bool LinkBootstrap::awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number,
                                 Deadline deadline) {
   const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
-  while (!done() && !deadline.passed()) came_.wait_for(lock, deadline.left(kLongestWait));
+  // In slices, so that it is noticed when this process was stopped.
+  constexpr Duration kSlice = std::chrono::seconds(1);
+  for (RunningDeadline limit(deadline, kSlice); !done() && !limit.passed();) {
+    came_.wait_for(lock, limit.get().left(kSlice));
+  }
   return done();
 }
 

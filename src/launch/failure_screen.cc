@@ -4,22 +4,10 @@
 #include <cstdio>
 #include <map>
 
+#include "base/rank_list.h"
+
 namespace farandole {
 namespace {
-
-// {0, 2, 3, 4} → "0, 2-4"
-std::string rankList(const std::vector<int>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!text.empty()) text += ", ";
-    text += std::to_string(ranks[i]);
-    if (last > i) text += (last == i + 1 ? ", " : "-") + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
-}
 
 std::string activity(const AgentServer::RankReport& report) {
   if (!report.what.empty()) return report.what;
@@ -65,9 +53,11 @@ std::string failureScreen(const RankEnd& cause, const std::vector<AgentServer::R
   text += std::string("  first cause: ") + (colour ? "\033[1;31m" : "") + describe(cause) +
           (colour ? "\033[0m" : "") + "\n";
   if (cause.lastLines.empty()) {
-    text += "  it had printed nothing\n";
+    text += cause.account.empty() ? "  it had printed nothing\n" : "";
   } else {
-    text += "  its last lines:\n" + indented(cause.lastLines);
+    text += (cause.account.empty() ? "  its last lines:\n"
+                                   : "  last lines of rank " + std::to_string(cause.rank) + ":\n") +
+            indented(cause.lastLines);
   }
   const std::string rest = others(cause.rank, reports);
   if (!rest.empty()) text += "  the others at that moment:\n" + rest;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/rank_list.h"
 #include "bootstrap/unix_socket.h"
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
@@ -17,6 +18,7 @@
 #include "launch/poll_for.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"
+#include "launch/remote/same_addresses.h"
 
 namespace farandole {
 namespace {
@@ -137,7 +139,36 @@ Status JobRunner::checkMachines() {
                            " are the same machine: name it once, with all its slots (" +
                            other->second + ":N)");
   }
+  checkAddresses();
   return {};
+}
+
+// Not an error: a job's ranks need not talk to each other.
+void JobRunner::checkAddresses() {
+  std::vector<remote::HostAddresses> hosts;
+  std::string launcher;  // as others see it
+  for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
+    const HostPlan& plan = plan_.hosts[i];
+    const bool advertised = !plan.advertise.empty();
+    if (const RemoteHost* host = remotes_.at(i)) {
+      const remote::Hello& hello = host->hello();
+      hosts.push_back({plan.name, hello.network, hello.addresses, plan.ssh.host, advertised});
+      launcher = remote::launcherSeenFrom({hello.sshConnection, plan.name});
+    } else if (plan.local && !local_.ranks.empty()) {
+      hosts.push_back(
+          {plan.name, remote::networkIdentity(), remote::ownAddresses(), {}, advertised});
+    }
+  }
+  if (remote::sameAddresses(hosts, {}).empty()) return;
+  // Names are looked up only now.
+  for (remote::HostAddresses& host : hosts) {
+    host.outside = host.outside.empty() ? launcher : remote::numericAddress(host.outside);
+  }
+  std::string ports;
+  for (const auto& [name, value] : plan_.settings) {
+    if (name == "FARANDOLE_DATA_PORTS") ports = value;
+  }
+  console_->message("warning: " + remote::sameAddresses(hosts, ports));
 }
 
 // Where rank 0 can be reached from the other machines: as the machines see each other through ssh,
@@ -358,14 +389,16 @@ void JobRunner::handleSignal(int signal) {
   switch (signal) {
     case SIGCHLD: locals_.reap(); break;
     case SIGTSTP:
+      if (agent_) agent_->lookForStopped(false);
       signalRanks(SIGTSTP);
       // Or the agents would take our silence for our death.
       remotes_.sendAll(encodeNumber(remote::Type::kHold, 1));
       ::raise(SIGSTOP);
       break;
     case SIGCONT:
-      remotes_.sendAll(encodeNumber(remote::Type::kHold, 0));
       signalRanks(SIGCONT);
+      remotes_.sendAll(encodeNumber(remote::Type::kHold, 0));
+      if (agent_) agent_->lookForStopped(true);
       if (stdin_) stdin_->retry();
       stdinForward_.retry();
       break;
@@ -596,12 +629,19 @@ void JobRunner::hostFailed(RemoteHost& host, const std::string& why, bool mayPas
     return verbose("host " + host.name() + ": " + why + "; trying again");
   }
   hostFailures_.push_back("host " + host.name() + ": " + why);
+  std::vector<std::int32_t> lost;
   for (const RankPlan& rank : plan_.ranks) {
-    if (rank.hostIndex != host.index() || !state(rank.rank).running()) continue;
+    if (rank.hostIndex == host.index() && state(rank.rank).running()) lost.push_back(rank.rank);
+  }
+  for (const std::int32_t rank : lost) {
     RankEnd end;
-    end.rank = rank.rank;
+    end.rank = rank;
     end.hostLost = true;
     end.code = 1;
+    if (lost.size() > 1) {
+      end.account = rankList(lost) + " on " + plan_.ranks[static_cast<std::size_t>(rank)].host +
+                    " are out of reach: their host was lost";
+    }
     ended(std::move(end), false);
   }
 }

@@ -78,6 +78,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   Status startAgent();
   Status connectHosts();
   Status checkMachines();
+  void checkAddresses();
   Status startRanks();
   Status startFailure();
   void chooseMaster();

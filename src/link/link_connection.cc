@@ -123,6 +123,11 @@ void LinkConnection::fail(Status status) {
   release(lock);
 }
 
+void LinkConnection::setCompanions(std::string text) {
+  const std::lock_guard lock(mutex_);
+  companions_ = std::move(text);
+}
+
 bool LinkConnection::ended() const {
   const std::lock_guard lock(mutex_);
   return state_ == State::kEnded;

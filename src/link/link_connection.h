@@ -106,6 +106,12 @@ class LinkConnection : public LinkHandler,
   // The same, in two parts, for onRecord; in line with the control messages.
   Status record(std::string_view front, std::span<const std::byte> body);
 
+  // The other side's process is known to stand still, or to go on: its silence is no loss.
+  void peerStopped(bool stopped);
+
+  // Named beside it when nothing is heard of it any more: "ranks 2, 3 run on that host".
+  void setCompanions(std::string text);
+
   // Fails everything under way and says goodbye behind the control messages that wait.
   void leave();
   // Ends it at once; everything under way fails with this status.
@@ -167,6 +173,7 @@ class LinkConnection : public LinkHandler,
   Status end_;
   std::string host_;
   std::string address_;
+  std::string companions_;
   LinkLoop::Id id_ = 0;
   link::Stream stream_;
   link::FrameWriter writer_;
@@ -179,6 +186,7 @@ class LinkConnection : public LinkHandler,
   bool watchesRoom_ = false;    // the loop will tell when it has room
   bool held_ = false;           // a thread writes it at the end of its turn
   Status broken_;               // writing failed; what can still be read comes first
+  bool peerStopped_ = false;    // its silence means nothing
   TimePoint lastHeard_;
   TimePoint lastSent_;
   TimePoint nextTimer_;

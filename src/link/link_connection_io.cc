@@ -45,10 +45,11 @@ void LinkConnection::timer() {
   if (state_ != State::kOpen) return;
   const TimePoint now = Clock::now();
   // A process that was stopped itself, or a machine that slept, has not listened.
-  if (now - nextTimer_ > limits_.heartbeat) lastHeard_ = now;
+  if (peerStopped_ || now - nextTimer_ > limits_.heartbeat) lastHeard_ = now;
   if (now - lastHeard_ >= limits_.silence) readLocked();
   if (state_ == State::kOpen && now - lastHeard_ >= limits_.silence) {
-    endLocked(Status(Code::kPeerLost, "no sign of life for " + describeSeconds(limits_.silence)));
+    endLocked(Status(Code::kPeerLost, "no sign of life for " + describeSeconds(limits_.silence) +
+                                          (companions_.empty() ? "" : " (" + companions_ + ")")));
   }
   if (state_ == State::kOpen) {
     if (!full_ && now - lastSent_ >= limits_.heartbeat * 9 / 10) {
@@ -59,6 +60,12 @@ void LinkConnection::timer() {
     loop_->setTimer(id_, nextTimer_);
   }
   release(lock);
+}
+
+void LinkConnection::peerStopped(bool stopped) {
+  const std::lock_guard lock(mutex_);
+  peerStopped_ = stopped;
+  lastHeard_ = Clock::now();
 }
 
 void LinkConnection::flushIfSmallLocked() {

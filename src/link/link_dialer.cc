@@ -20,7 +20,8 @@ LinkDialer::LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, Li
       hello_(std::move(hello)),
       patience_(patience),
       congestion_(std::move(congestion)),
-      deadline_(deadline),
+      // A round takes one attempt's time, and a head start for each further address.
+      deadline_(deadline, patience + kBetweenRounds + kHeadStart * card_.addresses.size()),
       done_(std::move(done)) {}
 
 Status LinkDialer::start(Duration wait) {
@@ -129,21 +130,20 @@ void LinkDialer::failed(LinkHandshake& handshake, const Status& status) {
 }
 
 void LinkDialer::roundOver() {
-  if (!final_ && Clock::now() + kBetweenRounds < deadline_.at()) {
+  const TimePoint again = Clock::now() + kBetweenRounds;
+  if (!final_ && !deadline_.passed(again)) {
     next_ = 0;
-    loop_->setTimer(id_, Clock::now() + kBetweenRounds);
+    loop_->setTimer(id_, again);
     return;
   }
   std::string text = "cannot connect to rank " + std::to_string(hello_.to) + " on " + card_.host;
   for (std::size_t i = 0; i < reasons_.size(); ++i) text += (i == 0 ? ": " : "; ") + reasons_[i];
   if (reasons_.empty()) text += ": it told no address";
-  if (final_ && code_ == Code::kMismatch) {
-    text += " (another job's secret, or something else listens there)";
-  } else {
-    text +=
-        "; a firewall or NAT between them? farandole doctor -H HOSTS tells; see --data-ports, "
-        "--advertise";
-  }
+  text += final_ && code_ == Code::kMismatch
+              ? "; another job or another machine listens there"
+              : "; a firewall or NAT between them, or an address that two machines have?";
+  text += " farandole doctor -H HOSTS tells. If it is reached under another address: --advertise " +
+          card_.host + "=ADDRESS --data-ports A-B (the ports that are passed on)";
   const Code code = final_ && code_ == Code::kMismatch ? Code::kMismatch : Code::kUnavailable;
   finish(Status(code, text).withRank(static_cast<int>(hello_.to), card_.host));
 }

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/suspension.h"
 #include "link/link_address.h"
 #include "link/link_handshake.h"
 #include "link/link_loop.h"
@@ -58,7 +59,7 @@ class LinkDialer : public LinkHandler,
   const LinkHello hello_;
   const Duration patience_;
   const std::string congestion_;
-  const Deadline deadline_;
+  RunningDeadline deadline_;  // looked at after every round
   Done done_;
   LinkLoop::Id id_ = 0;
   std::size_t next_ = 0;  // address of this round

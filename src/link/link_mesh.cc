@@ -70,8 +70,8 @@ std::uint16_t LinkMesh::port() const { return core_ ? core_->port() : 0; }
 
 std::string LinkMesh::card() const { return core_ ? core_->card() : std::string(); }
 
-Status LinkMesh::introduce(int peer, std::string_view card) {
-  return forkGeneration() != owner_ ? forked() : core_->introduce(peer, card);
+Status LinkMesh::introduce(int peer, std::string_view card, const std::string& companions) {
+  return forkGeneration() != owner_ ? forked() : core_->introduce(peer, card, companions);
 }
 
 std::shared_ptr<LinkConnection> LinkMesh::connectionFor(int peer, std::uint64_t slot,
@@ -160,6 +160,10 @@ void LinkMesh::onPeerEnd(EndCallback callback) {
 
 void LinkMesh::onRecord(RecordCallback callback) {
   if (forkGeneration() == owner_) core_->onRecord(std::move(callback));
+}
+
+void LinkMesh::peerStopped(int peer, bool stopped) {
+  if (forkGeneration() == owner_) core_->peerStopped(peer, stopped);
 }
 
 void LinkMesh::drop(int peer, Status why) {

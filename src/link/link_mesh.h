@@ -83,7 +83,9 @@ class LinkMesh {
   std::uint16_t port() const;
   // What the others need to connect to this rank.
   std::string card() const;
-  Status introduce(int peer, std::string_view card);
+  // companions: who else is lost if that rank's machine is, for people: "ranks 2, 3 run on that
+  // host".
+  Status introduce(int peer, std::string_view card, const std::string& companions = {});
 
   // The bytes must stay and not change until the callback. Messages of one slot arrive in order.
   LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
@@ -128,6 +130,10 @@ class LinkMesh {
   void onPeerEnd(EndCallback callback);
   // Not one at a time: those of two peers may come at once; see LinkConnection::Events.
   void onRecord(RecordCallback callback);
+
+  // That rank's process stands still, or goes on, as somebody says who sees it: until it goes on it
+  // is not taken for lost because of its silence.
+  void peerStopped(int peer, bool stopped);
 
   // Ends everything with this peer; afterwards no memory of its sends and receives is touched.
   void drop(int peer, Status why);

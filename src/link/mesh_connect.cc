@@ -43,6 +43,11 @@ void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Establ
     Lane& lane = laneLocked(peer, number);
     lane.dialer.reset();
     if (stopped_) return;
+    // It does not answer because it stands still.
+    if (!result.ok() && result.status().code() == Code::kUnavailable &&
+        peers_[static_cast<std::size_t>(peer)].standsStill) {
+      return loop_->post([this, peer, number] { dial(peer, number); });
+    }
     lane.state = LaneState::kOpen;
     connection = lane.connection;
   }

@@ -54,7 +54,7 @@ Status LinkMesh::Core::start() {
   return listener_->start();
 }
 
-Status LinkMesh::Core::introduce(int peer, std::string_view card) {
+Status LinkMesh::Core::introduce(int peer, std::string_view card, const std::string& companions) {
   if (peer < 0 || peer >= options_.size || peer == options_.rank) {
     return Status::invalid("rank " + std::to_string(peer) + " is no peer of rank " +
                            std::to_string(options_.rank) + " of " + std::to_string(options_.size));
@@ -62,8 +62,14 @@ Status LinkMesh::Core::introduce(int peer, std::string_view card) {
   Result<LinkCard> decoded = decodeLinkCard(card);
   if (!decoded.ok()) return decoded.status().withRank(peer);
   const std::lock_guard lock(mutex_);
-  peers_[static_cast<std::size_t>(peer)].card = std::move(decoded).value();
-  peers_[static_cast<std::size_t>(peer)].introduced = true;
+  Peer& entry = peers_[static_cast<std::size_t>(peer)];
+  entry.card = std::move(decoded).value();
+  entry.introduced = true;
+  entry.companions = companions;
+  // It may have been the first to connect.
+  for (Lane& lane : entry.lanes) {
+    if (lane.connection) lane.connection->setCompanions(companions);
+  }
   return {};
 }
 
@@ -85,6 +91,8 @@ LinkMesh::Core::Lane& LinkMesh::Core::laneLocked(int peer, std::uint32_t lane) {
                                  teller_.note([this, peer, why] { peerEnded(peer, why); });
                                },
                                [this] { tell(); }});
+    entry.connection->setCompanions(peers_[static_cast<std::size_t>(peer)].companions);
+    if (peers_[static_cast<std::size_t>(peer)].standsStill) entry.connection->peerStopped(true);
   }
   return entry;
 }
@@ -169,6 +177,16 @@ void LinkMesh::Core::cancelDials(int peer) {
 void LinkMesh::Core::drop(int peer, const Status& why) {
   if (peer < 0 || peer >= options_.size) return;
   peerEnded(peer, why);
+}
+
+void LinkMesh::Core::peerStopped(int peer, bool stopped) {
+  if (peer < 0 || peer >= options_.size) return;
+  const std::lock_guard lock(mutex_);
+  Peer& entry = peers_[static_cast<std::size_t>(peer)];
+  entry.standsStill = stopped;
+  for (Lane& lane : entry.lanes) {
+    if (lane.connection) lane.connection->peerStopped(stopped);
+  }
 }
 
 std::uint64_t LinkMesh::Core::heldBytes() {

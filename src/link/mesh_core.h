@@ -29,10 +29,11 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
 
   const std::string& card() const { return card_; }
   std::uint16_t port() const { return port_; }
-  Status introduce(int peer, std::string_view card);
+  Status introduce(int peer, std::string_view card, const std::string& companions);
   // The connection for a slot, connecting if need be.
   Result<std::shared_ptr<LinkConnection>> use(int peer, std::uint64_t slot);
   void drop(int peer, const Status& why);
+  void peerStopped(int peer, bool stopped);
   // Never 0.
   std::uint64_t nextId() { return lastId_.fetch_add(1, std::memory_order_relaxed) + 1; }
   bool poll() { return loop_->poll(); }
@@ -55,7 +56,9 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   struct Peer {
     bool introduced = false;
     LinkCard card;
+    std::string companions;  // see LinkConnection::setCompanions
     std::vector<Lane> lanes;
+    bool standsStill = false;
     Status end;  // not ok once it has ended
   };
 

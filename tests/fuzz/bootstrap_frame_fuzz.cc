@@ -40,6 +40,10 @@ std::string again(const Frame& frame) {
       return arrived.ok() ? encodeArrived(arrived->size, arrived->refusal) : "";
     }
     case FrameType::kGone: return encodeGone();
+    case FrameType::kRankStop: {
+      Result<RankStop> stop = decodeRankStop(frame.body);
+      return stop.ok() ? encodeRankStop(stop.value()) : "";
+    }
   }
   return "";
 }
@@ -59,7 +63,8 @@ std::vector<std::string> seeds() {
                                            encodeAnswer(7, Status::timeout("late"), ""),
                                            encodeRankEnd(end),
                                            encodeArrived(2, "no"),
-                                           encodeGone()};
+                                           encodeGone(),
+                                           encodeRankStop({1, "node1", 17, Standstill::kSignal})};
   std::vector<std::string> all;
   std::string stream;
   for (const std::string& frame : frames) {

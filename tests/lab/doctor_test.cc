@@ -236,6 +236,29 @@ TEST(LabDoctor, LinksThatAreCut) {
   expectNothingLeft(lab, 4);
 }
 
+// Containers on the bridges of two machines: each is 172.17.0.2, and reaches itself there.
+TEST(LabDoctor, HostsWithTheSameAddress) {
+  LAB_OR_SKIP();
+  const Lab lab(
+      {.hosts = 2, .more = {"--bridged", "h0:30000-30009", "--bridged", "h1:30000-30009"}});
+  const Visit shut = visit(lab, {"-H", "h0,h1", "--port-range", "40000-40009"});
+  EXPECT_EQ(shut.code, 2);
+  EXPECT_EQ(shut.goodLinks(), 0);
+  const std::string run = "farandole run --advertise h0=10.77.0.10,h1=10.77.0.11 --data-ports ";
+  expectTrouble(shut, "error", "links", "h0", "h0 → h1: 172.17.0.2 leads to h0 itself",
+                "10.77.0.11", run + "40000-40009");
+  expectTrouble(shut, "error", "links", "h1", "h1 → h0: 172.17.0.2 leads to h1 itself",
+                "10.77.0.10", run + "40000-40009");
+  // Through the ports that their machines pass on, and then as it says.
+  const Visit found = visit(lab, {"-H", "h0,h1", "--port-range", "30000-30009"});
+  EXPECT_EQ(found.code, 0) << found.text;
+  EXPECT_EQ(found.goodLinks(), 2);
+  expectTrouble(found, "warning", "links", "", "h0=10.77.0.10,h1=10.77.0.11", "",
+                run + "30000-30009");
+  EXPECT_THAT(found.of("ok"), Contains(HasSubstr("allreduce on 2 hosts gives the right sums")));
+  expectNothingLeft(lab, 2);
+}
+
 TEST(LabDoctor, BehindAGateway) {
   LAB_OR_SKIP();
   const Lab lab({.more = {"--nat", "h2:30000-30009"}});

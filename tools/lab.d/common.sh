@@ -5,6 +5,8 @@
 marker=farandole-laboratory
 port=12345
 gateway=10.77.0.254
+# Of every container on a machine's bridge.
+inside=172.17.0.2
 
 fail() {
   echo "tools/lab: $*" >&2

@@ -27,7 +27,11 @@ hosts_file() {
       names=$(tr ' ' '\n' <<<"$names" | grep -vxF "${hostnames[i]}" | paste -sd' ' || true)
       [ -n "$names" ] || continue
     fi
-    if [ -n "$ipv4" ]; then printf '%s\t%s\n' "${addresses[i]}" "$names"; fi
+    if [ -n "${bridged[i]}" ] && [ "$i" -eq "$1" ]; then
+      printf '%s\t%s\n' "$inside" "$names"
+    elif [ -n "$ipv4" ]; then
+      printf '%s\t%s\n' "${addresses[i]}" "$names"
+    fi
     if [ -n "$ipv6" ] && [ -z "${nats[i]}${nats[$1]}" ]; then printf '%s\t%s h%s.v6\n' "$(six_of "$i")" "$names" "$i"; fi
   done
   if [ -n "$any_nat" ]; then printf '%s\tgw\n' "$gateway"; fi

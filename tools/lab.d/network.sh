@@ -8,7 +8,7 @@ switch_batch() {
   echo "link add br0 type bridge mcast_snooping 0"
   echo "link set br0 up"
   for ((i = 0; i < count; i++)); do
-    echo "link add v$i type veth peer name ${interfaces[i]} netns ${pids[i]}"
+    echo "link add v$i type veth peer name ${interfaces[i]} netns ${machines[i]:-${pids[i]}}"
     if [ -z "${nats[i]}" ]; then
       echo "link set v$i master br0 up"
     else
@@ -24,6 +24,11 @@ host_batch() {
   local link=${interfaces[$1]}
   echo "link set lo up"
   echo "link set $link up"
+  if [ -n "${bridged[$1]}" ]; then
+    echo "address add $inside/16 dev $link"
+    echo "route add default via ${inside%.*}.1"
+    return
+  fi
   if [ -n "$ipv4" ]; then echo "address add ${addresses[$1]}/24 dev $link"; fi
   if [ -n "${nats[$1]}" ]; then
     echo "route add default via ${addresses[$1]%.*}.1"
@@ -66,17 +71,56 @@ nat_rules() {
   echo "}"
 }
 
-connect() {
-  local i pids=() switch
+# machine_batch NUMBER: in the namespace of the machine whose bridge a host is on.
+machine_batch() {
+  local link=${interfaces[$1]}
+  echo "link set lo up"
+  echo "link set $link up"
+  echo "address add ${addresses[$1]}/24 dev $link"
+  echo "link add inner type veth peer name $link netns ${pids[$1]}"
+  echo "link set inner up"
+  echo "address add ${inside%.*}.1/16 dev inner"
+}
+
+# What docker does for `docker run -p`.
+machine_rules() {
+  echo "table ip nat {"
+  echo "chain in { type nat hook prerouting priority -100"
+  echo "ip daddr ${addresses[$1]} tcp dport { ${bridged[$1]} } dnat to $inside"
+  echo "}"
+  echo "chain out { type nat hook postrouting priority 100"
+  echo "ip saddr ${inside%.*}.0/24 oifname ${interfaces[$1]} masquerade"
+  echo "}"
+  echo "}"
+}
+
+# process_of FILE: the process it names, once it has a network of its own.
+process_of() {
+  local i process
   for ((i = 0; i < 500; i++)); do
-    switch=$(alive "$dir/switch.pid") || fail "the switch did not start: $(cat "$dir/switch.log")"
-    [ "/proc/$switch/ns/net" -ef /proc/self/ns/net ] || break
+    process=$(alive "$1") || return 1
+    [ "/proc/$process/ns/net" -ef /proc/self/ns/net ] || break
     sleep 0.01
   done
+  echo "$process"
+}
+
+connect() {
+  local i pids=() machines=() switch
+  switch=$(process_of "$dir/switch.pid") || fail "the switch did not start: $(cat "$dir/switch.log")"
   for ((i = 0; i < count; i++)); do
     pids[i]=$(alive "$dir/hosts/h$i/pid") || fail "h$i did not start: $(cat "$dir/hosts/h$i/log")"
   done
+  for ((i = 0; i < count; i++)); do
+    [ -n "${bridged[i]}" ] || continue
+    machines[i]=$(process_of "$dir/hosts/h$i/machine.pid") || fail "the machine of h$i did not start"
+  done
   switch_batch | in_net "$switch" ip -batch -
+  for i in "${!machines[@]}"; do
+    machine_batch "$i" | in_net "${machines[i]}" ip -batch -
+    machine_rules "$i" | in_net "${machines[i]}" nft -f -
+    in_net "${machines[i]}" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+  done
   for ((i = 0; i < count; i++)); do
     host_batch "$i" | in_net "${pids[i]}" ip -batch -
   done

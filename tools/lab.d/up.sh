@@ -18,6 +18,8 @@ usage: tools/lab up [--name NAME] [--dir DIR] [OPTIONS]
   --ipv6-only                 only those
   --nat h2[:PORTS]            h2 is behind the gateway 10.77.0.254 (gw), which maps its port 22002 to the sshd of h2 and
                               PORTS (A or A-B) to the same ports of h2; nothing else of h2 is reachable. Repeatable
+  --bridged h1[:PORTS]        h1 is a container on the bridge of a machine that has h1's address: inside it is 172.17.0.2,
+                              as every other such host is; that machine passes its sshd's port and PORTS on. Repeatable
   --shm SIZE                  size of each host's /dev/shm (default 1g)
   --hide PATH                 a folder that the hosts do not have, e.g. this repository; only h0 keeps it. Repeatable
   --keep PATH                 a folder below /tmp, /run or /root that the hosts shall see. Repeatable; this repository is kept anyway
@@ -62,6 +64,15 @@ set_nat() {
   fi
 }
 
+set_bridged() {
+  local number && number=$(number_of "${1%%:*}")
+  bridged[number]=$port
+  if [[ "$1" == *:* ]]; then
+    [[ "${1#*:}" =~ ^[0-9]+(-[0-9]+)?$ ]] || fail "--bridged $1: ports are A or A-B"
+    bridged[number]+=", ${1#*:}"
+  fi
+}
+
 set_loopback() {
   local word words number
   [ "$1" != all ] || { loopback=("${!hostnames[@]}") && return; }
@@ -75,8 +86,8 @@ set_loopback() {
 # Options that name hosts are looked at when the number of hosts is known.
 parse() {
   count=3 shm=1g hide='' docker0='' ipv6='' ipv4=yes any_nat=''
-  keep=() hostnames=() interfaces=() addresses=() nats=() mapped=() loopback=()
-  local names=() links=() natted=() loops=() i word
+  keep=() hostnames=() interfaces=() addresses=() nats=() mapped=() bridged=() loopback=()
+  local names=() links=() natted=() bridges=() loops=() i word
   while [ $# -gt 0 ]; do
     case "$1" in
       -h | --help) up_help && exit 0 ;;
@@ -91,6 +102,7 @@ parse() {
       --interface) links+=("$2") ;;
       --loopback-name) loops+=("$2") ;;
       --nat) natted+=("$2") ;;
+      --bridged) bridges+=("$2") ;;
       --shm) shm=$2 ;;
       --hide)
         [ -d "$2" ] || fail "--hide $2: no such folder"
@@ -107,13 +119,15 @@ parse() {
   [[ "$count" =~ ^[0-9]+$ && "$count" -ge 1 && "$count" -le 64 ]] || fail "--hosts $count: between 1 and 64"
   [[ "$shm" =~ ^[0-9]+[kmg%]?$ ]] || fail "--shm $shm: a size like 64m or 1g"
   for ((i = 0; i < count; i++)); do
-    hostnames[i]=h$i interfaces[i]=eth0 addresses[i]=10.77.0.$((10 + i)) nats[i]='' mapped[i]=''
+    hostnames[i]=h$i interfaces[i]=eth0 addresses[i]=10.77.0.$((10 + i)) nats[i]='' mapped[i]='' bridged[i]=''
   done
   for word in "${names[@]}"; do each set_hostname "$word"; done
   for word in "${links[@]}"; do each set_interface "$word"; done
   for word in "${natted[@]}"; do set_nat "$word"; done
+  for word in "${bridges[@]}"; do set_bridged "$word"; done
   for word in "${loops[@]}"; do set_loopback "$word"; done
   [ -n "$ipv4" ] || [ ${#natted[@]} -eq 0 ] || fail "--nat needs IPv4"
+  [ -z "$ipv6" ] || [ ${#bridges[@]} -eq 0 ] || fail "--bridged is for IPv4 alone"
   case "$repository/" in /tmp/* | /run/* | /root/* | /var/tmp/*) keep+=("$repository") ;; esac
 }
 
@@ -143,6 +157,11 @@ start() {
       </dev/null >"$host/log" 2>&1 5>&- &
     child=$!
     identity "$child" >"$host/unshare.pid" || true
+  done
+  for ((i = 0; i < count; i++)); do
+    [ -n "${bridged[i]}" ] || continue
+    setsid unshare --net sleep infinity </dev/null >/dev/null 2>&1 5>&- &
+    identity $! >"$dir/hosts/h$i/machine.pid"
   done
   # No remarks of this shell when they are killed.
   disown -a

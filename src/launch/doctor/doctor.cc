@@ -1,8 +1,5 @@
 #include "launch/doctor/doctor.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -15,11 +12,13 @@
 #include "launch/doctor/report.h"
 #include "launch/hosts/advertised.h"
 #include "launch/parallel.h"
+#include "launch/remote/same_addresses.h"
 
 namespace farandole {
 namespace {
 
 using nlohmann::json;
+using remote::numericAddress;
 constexpr std::size_t kAtOnce = 64;
 constexpr Duration kFactsTime = std::chrono::seconds(8);
 
@@ -115,16 +114,13 @@ std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   return names;
 }
 
-// The first address of a name, as numbers; "" if it has none.
-std::string numericAddress(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (name.empty() || ::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
-  char text[80] = "";
-  ::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  ::freeaddrinfo(found);
-  return text;
+// Where this machine is, as the other hosts see its ssh connections; "" if none does.
+std::string seenByOthers(const std::vector<Visit>& visits) {
+  for (const Visit& visit : visits) {
+    const std::string seen = visit.facts.local ? "" : factText(visit.facts.facts, "/ssh_client");
+    if (!seen.empty()) return seen;
+  }
+  return "";
 }
 
 // Where each host is to be reached: as the user said, else at its own addresses, and as a last
@@ -139,7 +135,8 @@ std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits, const Advertised& adve
     }
     if (end.addresses.empty()) {
       end.addresses = linkAddresses(visit.facts.facts);
-      const std::string ssh = visit.facts.local ? "" : numericAddress(visit.facts.sshHost);
+      const std::string ssh =
+          visit.facts.local ? seenByOthers(visits) : numericAddress(visit.facts.sshHost);
       const bool own =
           std::find(end.addresses.begin(), end.addresses.end(), ssh) != end.addresses.end();
       if (!own && !ssh.starts_with("127.") && ssh != "::1") end.outside = ssh;

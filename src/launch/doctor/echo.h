@@ -38,8 +38,10 @@ Result<std::string> makeEchoSecret();
 // serves the visitors. May be destroyed from any thread.
 class EchoListener {
  public:
+  // who: what visitors are told about whom they have reached, authenticated; at most 64 bytes.
   // kUnavailable if no port of the range is free: the text names them.
-  static Result<std::unique_ptr<EchoListener>> open(const std::string& secretHex, PortRange range);
+  static Result<std::unique_ptr<EchoListener>> open(const std::string& secretHex, PortRange range,
+                                                    const std::string& who = {});
   ~EchoListener();
   EchoListener(const EchoListener&) = delete;
   EchoListener& operator=(const EchoListener&) = delete;
@@ -54,6 +56,7 @@ class EchoListener {
 
 struct EchoTimes {
   std::string address;               // numeric, as reached
+  std::string who;                   // of the listener: an address may lead to another host
   double roundTripMicroseconds = 0;  // of 64 bytes; the best of three
   double largeMicroseconds = 0;      // of the large message, there and back
 };

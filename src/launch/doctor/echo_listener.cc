@@ -27,8 +27,9 @@ constexpr std::size_t kMostVisitors = 256;
 
 class Visitor {
  public:
-  Visitor(UniqueFd fd, const JobKey& key)
+  Visitor(UniqueFd fd, const JobKey& key, const std::string& who)
       : fd_(std::move(fd)),
+        who_(who),
         handshake_(key, kEchoPurpose),
         deadline_(Deadline::after(kHandshakeTime)) {}
 
@@ -48,7 +49,7 @@ class Visitor {
     const Result<bool> known = handshake_.listen(fd_.get());
     if (!known.ok()) return false;
     if (!known.value()) return true;
-    admitted_ = handshake_.conclude(fd_.get(), Code::kOk, "").ok();
+    admitted_ = handshake_.conclude(fd_.get(), Code::kOk, who_).ok();
     deadline_ = Deadline::after(kHandshakeTime);
     return admitted_;
   }
@@ -84,6 +85,7 @@ class Visitor {
   }
 
   UniqueFd fd_;
+  const std::string& who_;  // the listener's
   ListenerHandshake handshake_;
   Deadline deadline_;
   bool admitted_ = false;
@@ -134,10 +136,11 @@ int portOf(int fd) {
 }  // namespace
 
 struct EchoListener::Shared {
-  explicit Shared(JobKey jobKey) : key(std::move(jobKey)) {}
+  Shared(JobKey jobKey, std::string name) : key(std::move(jobKey)), who(std::move(name)) {}
 
   // Constant after open(); the rest belongs to the thread.
   JobKey key;
+  std::string who;
   UniqueFd listener;
   UniqueFd stop;
   std::thread thread;
@@ -148,7 +151,7 @@ struct EchoListener::Shared {
     if (!fd || visitors.size() >= kMostVisitors) return;
     const int yes = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    visitors.emplace_back(std::move(fd), key);
+    visitors.emplace_back(std::move(fd), key, who);
     if (!visitors.back().greet()) visitors.pop_back();
   }
 
@@ -181,10 +184,10 @@ EchoListener::~EchoListener() {
 int EchoListener::port() const { return portOf(shared_->listener.get()); }
 
 Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secretHex,
-                                                         PortRange range) {
+                                                         PortRange range, const std::string& who) {
   auto key = JobKey::make(kEchoJob, secretHex);
   if (!key.ok()) return key.status();
-  auto shared = std::make_unique<Shared>(std::move(*key));
+  auto shared = std::make_unique<Shared>(std::move(*key), who.substr(0, 64));
   Status why;
   for (int port = range.first; port <= range.last && !shared->listener; ++port) {
     auto fd = listenOn(port);

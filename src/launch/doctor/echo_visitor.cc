@@ -66,6 +66,7 @@ Result<EchoTimes> echoTo(const std::string& address, int port, const std::string
   }
   EchoTimes times;
   times.address = probe.address;
+  times.who = *verdict;
   for (int round = 0; round < 3; ++round) {
     auto took = roundTrip(probe.fd.get(), kSmall, deadline);
     if (!took.ok()) return took.status();

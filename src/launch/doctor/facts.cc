@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -92,7 +93,11 @@ json collectFacts(const FactsRequest& request) {
     }
     return answers;
   });
-  json facts = {{"version", FARANDOLE_VERSION}};
+  const char* connection = std::getenv("SSH_CONNECTION");
+  const std::string_view words = connection == nullptr ? "" : connection;
+  // ssh_client: where the launcher is, as this host sees it.
+  json facts = {{"version", FARANDOLE_VERSION},
+                {"ssh_client", std::string(words.substr(0, words.find(' ')))}};
   items.collect(facts);
   facts["time"] = unixTime();  // last, so that the reader may compare it with the arrival
   return facts;

@@ -22,6 +22,7 @@ struct Listening {
 
 // What came of one pair: the best address, or why none works.
 struct Link {
+  std::string misled;  // the first address that led to another host, and to which
   std::string address;
   double roundTrip = 0;
   double large = 0;
@@ -30,8 +31,20 @@ struct Link {
   bool sizeTrouble = false;
 };
 
-Link tryLink(const LinkEnd& from, const LinkEnd& to, int port, const std::string& secret,
-             Deadline deadline) {
+// Whom an address led to, where it should have led to another.
+std::string wrongHost(const std::vector<LinkEnd>& ends, const LinkEnd& from,
+                      const std::string& who) {
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (who != std::to_string(i)) continue;
+    return ends[i].name + (&ends[i] == &from ? " itself, which has that address too" : "");
+  }
+  return "a host that is not visited now";
+}
+
+Link tryLink(const std::vector<LinkEnd>& ends, std::size_t i, std::size_t j, int port,
+             const std::string& secret, Deadline deadline) {
+  const LinkEnd& from = ends[i];
+  const LinkEnd& to = ends[j];
   Link link;
   std::vector<std::string> addresses = to.addresses;
   if (!to.outside.empty()) addresses.push_back(to.outside);
@@ -40,7 +53,11 @@ Link tryLink(const LinkEnd& from, const LinkEnd& to, int port, const std::string
     link.tried = true;
     auto times = from.probe->echoTo({address, port, secret, kEchoLargeBytes},
                                     Deadline::after(deadline.left(kAddressTime)));
-    if (!times.ok()) {
+    if (times.ok() && times->who != std::to_string(j)) {
+      const std::string where = address + " leads to " + wrongHost(ends, from, times->who);
+      link.failures += (link.failures.empty() ? "" : "; ") + where;
+      if (link.misled.empty()) link.misled = where;
+    } else if (!times.ok()) {
       link.failures += (link.failures.empty() ? "" : "; ") + times.status().message();
       link.sizeTrouble = link.sizeTrouble ||
                          times.status().message().find("small messages pass") != std::string::npos;
@@ -53,7 +70,9 @@ Link tryLink(const LinkEnd& from, const LinkEnd& to, int port, const std::string
   return link;
 }
 
-Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRange range) {
+// advertise: "h1=203.0.113.5,h2=ADDRESS", for all hosts that somebody did not reach.
+Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRange range,
+               const std::string& advertise) {
   const std::string pair = from.name + " → " + to.name;
   if (to.addresses.empty()) {
     return {Severity::kError,
@@ -84,14 +103,27 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
   const std::string ports =
       range.first == 0 ? "all TCP ports between the hosts, or a range given as --port-range A-B"
                        : describe(range);
+  const std::string given = range.first == 0 ? "A-B" : describe(range);
+  const std::string run = "farandole run --advertise " + advertise + " --data-ports " + given;
+  if (!link.misled.empty()) {
+    return {Severity::kError,
+            "links",
+            from.name,
+            pair + ": " + link.misled,
+            link.failures,
+            "run the containers with --network host, or pass ports on to them (docker run -p " +
+                given + ":" + given + "), see whether that works (farandole doctor --port-range " +
+                given + " …), and name where they are reached: " + run};
+  }
   return {Severity::kError,
           "links",
           from.name,
           pair + ": no address can be reached",
           link.failures,
           "open " + ports +
-              " (ufw allow from SUBNET; security group; docker run --network host or "
-              "-p A-B:A-B)"};
+              " (ufw allow from SUBNET; security group; docker run --network host or -p A-B:A-B); "
+              "if ports are passed on under another address: farandole doctor --port-range " +
+              given + " …, then " + run};
 }
 
 json described(const LinkEnd& from, const LinkEnd& to, const Link& link) {
@@ -148,8 +180,8 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
   }
   std::vector<Listening> listening(ends.size());
   inParallel(ends.size(), kAtOnce, [&](std::size_t i) {
-    auto port =
-        ends[i].probe->openEcho(*secret, range, Deadline::after(deadline.left(kAddressTime)));
+    auto port = ends[i].probe->openEcho(*secret, range, std::to_string(i),
+                                        Deadline::after(deadline.left(kAddressTime)));
     listening[i] = port.ok() ? Listening{*port, {}} : Listening{0, port.status()};
   });
   std::mutex mutex;  // guards what follows
@@ -157,6 +189,12 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
   std::size_t good = 0;
   double best = 0;
   double worst = 0;
+  struct Failure {
+    std::size_t from;
+    std::size_t to;
+    Link link;
+  };
+  std::vector<Failure> failures;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (listening[i].port != 0) continue;
     findings.push_back({Severity::kError, "ports", ends[i].name,
@@ -170,11 +208,11 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
     for (std::size_t step = first; step <= last; ++step) {
       const std::size_t j = (i + step) % ends.size();
       if (listening[j].port == 0) continue;
-      const Link link = tryLink(ends[i], ends[j], listening[j].port, *secret, deadline);
+      const Link link = tryLink(ends, i, j, listening[j].port, *secret, deadline);
       const std::lock_guard lock(mutex);
       links.push_back(described(ends[i], ends[j], link));
       if (link.address.empty()) {
-        findings.push_back(failed(ends[i], ends[j], link, range));
+        failures.push_back({i, j, link});
         continue;
       }
       best = good == 0 ? link.roundTrip : std::min(best, link.roundTrip);
@@ -183,6 +221,18 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
     }
   });
   inParallel(ends.size(), kAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
+  std::string advertise;
+  for (std::size_t j = 0; j < ends.size(); ++j) {
+    const bool lost = std::any_of(failures.begin(), failures.end(),
+                                  [j](const Failure& failure) { return failure.to == j; });
+    if (!lost) continue;
+    advertise += (advertise.empty() ? "" : ",") + ends[j].name + "=" +
+                 (ends[j].outside.empty() ? "ADDRESS" : ends[j].outside);
+  }
+  for (const Failure& failure : failures) {
+    findings.push_back(
+        failed(ends[failure.from], ends[failure.to], failure.link, range, advertise));
+  }
   if (findings.empty() && good > 0) {
     char times[96];
     if (good == 1) {

@@ -31,8 +31,9 @@ Result<json> LocalProbe::facts(const FactsRequest& request, Deadline deadline) {
   return std::move(*facts);
 }
 
-Result<int> LocalProbe::openEcho(const std::string& secretHex, PortRange range, Deadline) {
-  auto echo = EchoListener::open(secretHex, range);
+Result<int> LocalProbe::openEcho(const std::string& secretHex, PortRange range,
+                                 const std::string& who, Deadline) {
+  auto echo = EchoListener::open(secretHex, range, who);
   if (!echo.ok()) return echo.status();
   echo_ = std::move(*echo);
   return echo_->port();
@@ -53,10 +54,14 @@ Result<json> JsonProbe::facts(const FactsRequest& request, Deadline deadline) {
   return factAt(*answer, "/facts");
 }
 
-Result<int> JsonProbe::openEcho(const std::string& secretHex, PortRange range, Deadline deadline) {
-  auto answer = ask_(
-      {{"ask", "open_echo"}, {"secret", secretHex}, {"first", range.first}, {"last", range.last}},
-      deadline);
+Result<int> JsonProbe::openEcho(const std::string& secretHex, PortRange range,
+                                const std::string& who, Deadline deadline) {
+  auto answer = ask_({{"ask", "open_echo"},
+                      {"secret", secretHex},
+                      {"first", range.first},
+                      {"last", range.last},
+                      {"who", who}},
+                     deadline);
   if (!answer.ok()) return answer.status();
   FARANDOLE_RETURN_IF_ERROR(statusOf(*answer));
   const double port = factNumber(*answer, "/port");
@@ -82,8 +87,8 @@ Result<EchoTimes> JsonProbe::echoTo(const EchoQuestion& question, Deadline deadl
                      deadline);
   if (!answer.ok()) return answer.status();
   FARANDOLE_RETURN_IF_ERROR(statusOf(*answer));
-  return EchoTimes{factText(*answer, "/address"), factNumber(*answer, "/round_trip_us"),
-                   factNumber(*answer, "/large_us")};
+  return EchoTimes{factText(*answer, "/address"), factText(*answer, "/who"),
+                   factNumber(*answer, "/round_trip_us"), factNumber(*answer, "/large_us")};
 }
 
 json ProbeService::answer(const json& question) {
@@ -100,8 +105,8 @@ json ProbeService::answer(const json& question) {
     return facts.ok() ? json{{"facts", std::move(*facts)}} : failure(facts.status());
   }
   if (ask == "open_echo") {
-    auto opened =
-        probe_.openEcho(secret, {port("/first"), port("/last")}, Deadline::after(kProbeAnswerTime));
+    auto opened = probe_.openEcho(secret, {port("/first"), port("/last")},
+                                  factText(question, "/who"), Deadline::after(kProbeAnswerTime));
     return opened.ok() ? json{{"port", *opened}} : failure(opened.status());
   }
   if (ask == "close_echo") {
@@ -121,6 +126,7 @@ json ProbeService::answer(const json& question) {
             std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds))));
     if (!times.ok()) return failure(times.status());
     return {{"address", times->address},
+            {"who", times->who},
             {"round_trip_us", times->roundTripMicroseconds},
             {"large_us", times->largeMicroseconds}};
   }

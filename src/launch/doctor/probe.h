@@ -27,9 +27,9 @@ class HostProbe {
   virtual ~HostProbe() = default;
 
   virtual Result<nlohmann::json> facts(const FactsRequest& request, Deadline deadline) = 0;
-  // The port listened on, until closeEcho() or the probe's end.
+  // The port listened on, until closeEcho() or the probe's end. who: see EchoListener::open.
   virtual Result<int> openEcho(const std::string& secretHex, PortRange range,
-                               Deadline deadline) = 0;
+                               const std::string& who, Deadline deadline) = 0;
   virtual void closeEcho() = 0;
   // From that host to an echo elsewhere.
   virtual Result<EchoTimes> echoTo(const EchoQuestion& question, Deadline deadline) = 0;
@@ -39,7 +39,8 @@ class HostProbe {
 class LocalProbe : public HostProbe {
  public:
   Result<nlohmann::json> facts(const FactsRequest& request, Deadline deadline) override;
-  Result<int> openEcho(const std::string& secretHex, PortRange range, Deadline deadline) override;
+  Result<int> openEcho(const std::string& secretHex, PortRange range, const std::string& who,
+                       Deadline deadline) override;
   void closeEcho() override;
   Result<EchoTimes> echoTo(const EchoQuestion& question, Deadline deadline) override;
 
@@ -55,7 +56,8 @@ class JsonProbe : public HostProbe {
   explicit JsonProbe(Ask ask) : ask_(std::move(ask)) {}
 
   Result<nlohmann::json> facts(const FactsRequest& request, Deadline deadline) override;
-  Result<int> openEcho(const std::string& secretHex, PortRange range, Deadline deadline) override;
+  Result<int> openEcho(const std::string& secretHex, PortRange range, const std::string& who,
+                       Deadline deadline) override;
   void closeEcho() override;
   Result<EchoTimes> echoTo(const EchoQuestion& question, Deadline deadline) override;
 

@@ -17,6 +17,7 @@
 #include "launch/listening.h"
 #include "launch/mpi/scratch.h"
 #include "launch/poll_for.h"
+#include "launch/remote/same_addresses.h"
 #include "launch/remote/tree.h"
 
 namespace farandole::remote {
@@ -75,6 +76,8 @@ Status Agent::prepare() {
   hello.hostName = hostName();
   hello.machine = machineIdentity();
   hello.sshConnection = variable("SSH_CONNECTION");
+  hello.network = networkIdentity();
+  hello.addresses = ownAddresses();
   hello.cpus = allowedCpus();
   if (Result<int> port = freePort(); port.ok()) hello.freePort = *port;
   send(std::string(kGreeting) + treeId() + "\n");
@@ -182,6 +185,7 @@ void Agent::handle(Frame frame) {
     case Type::kHold:
       if (Result<std::uint32_t> number = decodeNumber(frame.body); number.ok()) {
         held_ = *number == 1;
+        if (server_) server_->lookForStopped(!held_);
         return;
       }
       break;
@@ -283,6 +287,8 @@ void Agent::passMail() {
 
 void Agent::checkTime() {
   const TimePoint now = Clock::now();
+  // While this process was stopped it could not hear the launcher, which probably was stopped too.
+  if (suspension_.since(now) > Duration::zero()) heard_ = now;
   if (now >= nextBeat_) {
     send(encode(Type::kBeat));
     nextBeat_ = now + kBeatEvery;

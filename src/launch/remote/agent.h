@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/suspension.h"
 #include "bootstrap/agent_server.h"
 #include "bootstrap/out_buffer.h"
 #include "launch/doctor/probe.h"
@@ -81,6 +82,7 @@ class Agent : private LocalRanks::Listener {
   bool inputEnds_ = false;
 
   TimePoint heard_ = Clock::now();
+  Suspension suspension_{std::chrono::seconds(1)};
   TimePoint nextBeat_ = Clock::now();
   TimePoint nextLook_ = Clock::now();  // whether MASTER_PORT is open
   bool storeMayOpen_ = false;          // rank 0 is here and nobody listens on MASTER_PORT yet

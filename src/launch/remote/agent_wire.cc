@@ -107,11 +107,12 @@ std::string encodeNumber(Type type, std::uint32_t value) {
 std::string encodeHello(const Hello& hello) {
   std::string body;
   for (const std::string* text :
-       {&hello.version, &hello.hostName, &hello.machine, &hello.sshConnection}) {
+       {&hello.version, &hello.hostName, &hello.machine, &hello.sshConnection, &hello.network}) {
     appendText(body, std::string_view(*text).substr(0, 1024));
   }
   appendNumber(body, hello.cpus);
   appendNumber(body, hello.freePort);
+  appendWords(body, hello.addresses);
   return encode(Type::kHello, body);
 }
 
@@ -190,11 +191,12 @@ Result<Hello> decodeHello(std::string_view body) {
   Reader reader(body);
   Hello hello;
   for (std::string* text :
-       {&hello.version, &hello.hostName, &hello.machine, &hello.sshConnection}) {
+       {&hello.version, &hello.hostName, &hello.machine, &hello.sshConnection, &hello.network}) {
     *text = reader.text(1024);
   }
   hello.cpus = number(reader);
   hello.freePort = number(reader);
+  hello.addresses = words(reader);
   if (!reader.finished()) return malformed("greeting");
   return hello;
 }

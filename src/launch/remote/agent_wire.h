@@ -83,6 +83,8 @@ struct Hello {
   std::string hostName;
   std::string machine;        // equal on two agents: the same kernel and the same processes
   std::string sshConnection;  // SSH_CONNECTION: client address, port, own address, port
+  std::string network{};      // and
+  std::vector<std::string> addresses{};  // see HostAddresses
   int cpus = 0;
   int freePort = 0;
 };

@@ -51,6 +51,8 @@ std::string addressOf(const SeenFrom& host) {
   return address.empty() ? host.name : address;
 }
 
+std::string launcherSeenFrom(const SeenFrom& host) { return field(host.sshConnection, 0); }
+
 std::string ownAddressFor(const std::vector<SeenFrom>& others) {
   for (const SeenFrom& host : others) {
     const std::string seen = field(host.sshConnection, 0);

@@ -21,4 +21,7 @@ std::string addressOf(const SeenFrom& host);
 // none.
 std::string ownAddressFor(const std::vector<SeenFrom>& others);
 
+// The launcher's address as that host sees it, whosever it is; "" if ssh does not tell.
+std::string launcherSeenFrom(const SeenFrom& host);
+
 }  // namespace farandole::remote

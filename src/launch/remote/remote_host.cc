@@ -169,6 +169,7 @@ void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
   heard_ = Clock::now();
   nextBeat_ = heard_ + kBeatEvery;
   startBy_ = heard_ + common_.startLimit;
+  suspension_.restart(heard_);
   state_ = State::kConnecting;
 
   if (Status checked = checkSshTarget(plan_.ssh, common_.ssh); !checked.ok()) {
@@ -466,6 +467,11 @@ void RemoteHost::conclude() {
 
 void RemoteHost::tick(TimePoint now) {
   if (over() || state_ == State::kIdle) return;
+  // While we were stopped ourselves nobody could be heard; the host was probably stopped with us.
+  if (const Duration missed = suspension_.since(now); missed > Duration::zero()) {
+    heard_ = now;
+    startBy_ += missed;
+  }
   conclude();
   if (over()) return;
   if (state_ == State::kConnecting && now > startBy_) {
@@ -479,7 +485,7 @@ void RemoteHost::tick(TimePoint now) {
     heard_ = now;
   }
   const auto patience = state_ == State::kPushing ? common_.startLimit : Duration(kSilence);
-  // What it has said may not have been read yet: we may have been stopped ourselves.
+  // What it has said may not have been read yet: we may have been busy.
   if (state_ != State::kConnecting && now - heard_ > patience) ready();
   if (over()) return;
   if (state_ != State::kConnecting && now - heard_ > patience) {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/suspension.h"
 #include "bootstrap/out_buffer.h"
 #include "launch/local_ranks.h"
 #include "launch/remote/agent_wire.h"
@@ -143,7 +144,8 @@ class RemoteHost {
   TimePoint heard_;
   TimePoint nextBeat_;
   TimePoint startBy_;
-  std::size_t unsent_ = 0;  // at the last tick
+  Suspension suspension_{std::chrono::seconds(1)};  // of the launcher; looked at in tick()
+  std::size_t unsent_ = 0;                          // at the last tick
 };
 
 }  // namespace farandole::remote

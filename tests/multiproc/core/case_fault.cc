@@ -181,6 +181,21 @@ CORE_CASE(given_up_late_rank) {
   REQUIRE_OK(farandole_shutdown());
 }
 
+// patient_rank: rank 2 submits a second of its own time later; the others wait at most four.
+CORE_CASE(patient_rank) {
+  REQUIRE_OK(farandole_init(nullptr));
+  float value = 1;
+  const std::int64_t one = 1;
+  say("ready");
+  // In steps: a sleep that is over when the process goes on would hide that it was stopped.
+  for (int i = 0; i < 50 && farandole_rank() == 2; ++i) sleepMs(20);
+  const farandole_handle handle = submit(allreduceOf("awaited", &value, &one));
+  REQUIRE_OK(farandole_wait(handle, 4000));
+  REQUIRE(value == static_cast<float>(farandole_size()));
+  REQUIRE_OK(farandole_release(handle));
+  REQUIRE_OK(farandole_shutdown());
+}
+
 // late_rank RANK MILLISECONDS: that rank submits so much later.
 CORE_CASE(late_rank) {
   REQUIRE_OK(farandole_init(nullptr));

@@ -52,6 +52,17 @@ TEST(StoppedTogether, RanksAreNamedByWhoeverRuns) {
   EXPECT_EQ(troubleWith(results), "");
 }
 
+// A job that is suspended as a whole: nobody is late, whatever the clock says meanwhile.
+TEST(Suspended, StallLimitsAndTimeoutsDoNotCountIt) {
+  Job job({3, {"patient_rank"}, {{"FARANDOLE_STALL_SHUTDOWN_SECONDS", "3"}}});
+  ASSERT_TRUE(job.waitForLineEverywhere("ready"));
+  for (int rank = 0; rank < 3; ++rank) job.kill(rank, SIGSTOP);
+  std::this_thread::sleep_for(6s);
+  // The waiting ones first: they must not judge before the late one can have come.
+  for (int rank = 0; rank < 3; ++rank) job.kill(rank, SIGCONT);
+  EXPECT_EQ(troubleWith(job.finish()), "");
+}
+
 // The moment of the stop is anywhere in the loop: before, inside or after a collective.
 class GivenUp : public ::testing::TestWithParam<int> {};
 

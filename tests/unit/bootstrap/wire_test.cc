@@ -25,7 +25,7 @@ Frame only(const std::string& bytes) {
   return *frame.value();
 }
 
-RankEnd someEnd() { return {3, "alpha", true, 9, "line 1\nline 2\n"}; }
+RankEnd someEnd() { return {3, "alpha", true, 9, "line 1\nline 2\n", false, "ranks 2, 3"}; }
 
 std::vector<std::string> oneOfEach() {
   return {encodePut(1, "key", "value"),
@@ -36,7 +36,8 @@ std::vector<std::string> oneOfEach() {
           encodeAnswer(5, Status(Code::kPeerLost, "gone"), "value"),
           encodeRankEnd(someEnd()),
           encodeArrived(4, "no"),
-          encodeGone()};
+          encodeGone(),
+          encodeRankStop({3, "alpha", 17, Standstill::kDebugger})};
 }
 
 TEST(Wire, PutGetAndFenceComeBackAsSent) {
@@ -137,9 +138,9 @@ TEST(Wire, ByteByByteGivesTheSameFrames) {
     }
   }
   const std::vector<FrameType> expected{
-      FrameType::kPut,     FrameType::kGet,     FrameType::kFence,
-      FrameType::kCancel,  FrameType::kReport,  FrameType::kAnswer,
-      FrameType::kRankEnd, FrameType::kArrived, FrameType::kGone};
+      FrameType::kPut,    FrameType::kGet,     FrameType::kFence,   FrameType::kCancel,
+      FrameType::kReport, FrameType::kAnswer,  FrameType::kRankEnd, FrameType::kArrived,
+      FrameType::kGone,   FrameType::kRankStop};
   EXPECT_EQ(types, expected);
 }
 
@@ -185,6 +186,7 @@ bool decodes(const Frame& frame, std::string_view body) {
     case FrameType::kRankEnd: return decodeRankEnd(body).ok();
     case FrameType::kArrived: return decodeArrived(body).ok();
     case FrameType::kGone: return body.empty();
+    case FrameType::kRankStop: return decodeRankStop(body).ok();
   }
   return false;
 }

@@ -148,6 +148,46 @@ TEST(LinkFaults, AStoppedPeerIsLostAfterTheSilence) {
   EXPECT_GE(Clock::now() - start, milliseconds(800));
 }
 
+TEST(LinkFaults, APeerThatIsKnownToBeStoppedIsWaitedFor) {
+  const OtherProcess other(quick(1));
+  Watcher watcher(quick(0), other);
+  watcher.mesh->peerStopped(1, true);
+  other.signal(SIGSTOP);
+  EXPECT_EQ(watcher.ended.wait(milliseconds(2500)).code(), Code::kInternal);
+  // It is said to go on, and does not: then the silence counts, from there.
+  const TimePoint start = Clock::now();
+  watcher.mesh->peerStopped(1, false);
+  EXPECT_EQ(watcher.ended.wait().code(), Code::kPeerLost);
+  EXPECT_GE(Clock::now() - start, milliseconds(800));
+}
+
+TEST(LinkFaults, AStoppedPeerIsDialledUntilItGoesOn) {
+  LinkMeshOptions first = quick(0);
+  first.connectTime = milliseconds(500);
+  first.limits.handshake = milliseconds(1000);
+  const OtherProcess other(quick(1));
+  other.signal(SIGSTOP);
+  const auto mesh = test::startMesh(first);
+  Outcome ended;
+  Outcome answered;
+  mesh->onPeerEnd([done = ended.callback()](int, const Status& why) { done(why); });
+  mesh->onControl([done = answered.callback()](int, std::string_view) { done({}); });
+  mesh->peerStopped(1, true);
+  ASSERT_TRUE(mesh->introduce(1, other.card()).ok());
+  ASSERT_TRUE(mesh->sendControl(1, "hello").ok());
+  EXPECT_EQ(ended.wait(milliseconds(2500)).code(), Code::kInternal);
+  other.signal(SIGCONT);
+  EXPECT_TRUE(answered.wait().ok());
+}
+
+TEST(LinkFaults, ALostHostIsNamedWithAllItsRanks) {
+  const OtherProcess other(quick(1));
+  Watcher watcher(quick(0), other);
+  ASSERT_TRUE(watcher.mesh->introduce(1, other.card(), "ranks 1, 2 run on that host").ok());
+  other.signal(SIGSTOP);
+  EXPECT_THAT(watcher.ended.wait().message(), HasSubstr("(ranks 1, 2 run on that host)"));
+}
+
 TEST(LinkFaults, AShortPauseIsSurvived) {
   LinkMeshOptions first = quick(0);
   LinkMeshOptions second = quick(1);

@@ -58,6 +58,14 @@ TEST_F(Echo, SmallAndLargeMessagesComeBack) {
   EXPECT_GT(times->largeMicroseconds, 0);
 }
 
+TEST_F(Echo, TellsWhomItIsThatWasReached) {
+  auto other = EchoListener::open(secret_, {}, "7");
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  auto times = echoTo("127.0.0.1", (*other)->port(), secret_, 1000, soon());
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  EXPECT_EQ(times->who, "7");
+}
+
 TEST_F(Echo, AlsoOverIpv6) {
   if (probeTcp("::1", listener_->port(), soon()).state != TcpState::kOpen) {
     GTEST_SKIP() << "no IPv6 on this machine";
