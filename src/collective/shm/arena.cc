@@ -121,7 +121,11 @@ Status Arena::reserve(std::size_t offset, std::size_t bytes) {
   if (detached_) return {};
   // Small blocks cost at most a page or two: not worth reading /proc for.
   if (bytes < kHugePage / 2) return reservePages(offset, bytes);
-  if (promises_) return promises_->reserve(bytes, [&] { return reservePages(offset, bytes); });
+  if (promises_) {
+    return promises_->reserve(
+        bytes, [&] { return reservePages(offset, bytes); },
+        [&] { punch(roundUp(offset, pageBytes()), roundDown(offset + bytes, pageBytes())); });
+  }
   const std::size_t available = availableMemory();
   if (bytes > available) {
     return Status::outOfMemory("shared memory: " + megabytes(bytes) + " wanted, " +
@@ -193,11 +197,14 @@ void Arena::clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin,
   if (offset < pagesBegin) std::memset(base() + offset, 0, pagesBegin - offset);
   if (end > pagesEnd) std::memset(base() + pagesEnd, 0, end - pagesEnd);
   const std::size_t length = pagesEnd - pagesBegin;
-  const int failed = detached_
-                         ? ::madvise(base() + pagesBegin, length, MADV_DONTNEED)
-                         : ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                       static_cast<off_t>(pagesBegin), static_cast<off_t>(length));
-  if (failed != 0) std::memset(base() + pagesBegin, 0, length);
+  const bool given = detached_ ? ::madvise(base() + pagesBegin, length, MADV_DONTNEED) == 0
+                               : punch(pagesBegin, pagesEnd);
+  if (!given) std::memset(base() + pagesBegin, 0, length);
+}
+
+bool Arena::punch(std::size_t begin, std::size_t end) {
+  return ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0;
 }
 
 bool Arena::owns(const void* p, std::size_t bytes) const {

@@ -77,6 +77,8 @@ class Arena {
   // Returns an allocation's bytes to free_, joined with its neighbours, and zeroes them.
   void release(std::size_t offset, std::size_t bytes);
   void clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin, std::size_t freeEnd);
+  // Gives whole pages back to the system.
+  bool punch(std::size_t begin, std::size_t end);
 
   UniqueFd fd_;
   Mapping mapping_;

@@ -3,10 +3,12 @@
 //
 // Every rank has a word in shared memory that says how much it is about to reserve. A rank says so
 // first, and looks at the free memory and at the others' words then: of two that come at the same
-// moment at least one sees the other. What does not fit together is refused to all who are still
-// deciding; whoever meets one that has decided and reserves waits until that is over, because what
-// is free means nothing meanwhile. There is no lock that a killed rank could take along: the words
-// of the dead do not count. One thread of a rank at a time.
+// moment at least one sees the other. Whoever meets one that has decided and reserves waits until
+// that is over, because what is free means nothing meanwhile; and one that has reserved lets those
+// who have come meanwhile decide before it goes. Who finds that it does not fit refuses all whose
+// words are up: of ranks that ask together, none gets what is of no use without the others'. There
+// is no lock that a killed rank could take along: the words of the dead do not count. One thread of
+// a rank at a time.
 #pragma once
 
 #include <atomic>
@@ -41,20 +43,28 @@ class MemoryPromises {
   MemoryPromises(PromiseBoard& board, Options options)
       : board_(board), options_(std::move(options)) {}
 
-  // Calls reserve() if so many bytes are free besides what the others are about to take.
-  // kOutOfMemory says how much is needed and how much there is.
-  Status reserve(std::size_t bytes, const std::function<Status()>& reserve);
+  // Calls reserve() if so many bytes are free besides what the others are about to take, and
+  // giveBack() after it if it turns out not to fit together. kOutOfMemory says how much is needed
+  // and how much there is.
+  Status reserve(std::size_t bytes, const std::function<Status()>& reserve,
+                 const std::function<void()>& giveBack);
 
  private:
   struct Others {
     std::uint64_t deciding = 0;
     std::uint64_t reserving = 0;
+    std::uint64_t reserved = 0;  // so it is not free any more
     int ranks = 0;
   };
   // Ok: may be reserved.
   Status decide(std::uint64_t bytes);
+  // After it has reserved: the same, in the light of those who have come meanwhile.
+  Status awaitOthers(std::uint64_t bytes);
   Others others() const;
   void say(std::uint64_t word);
+  void refuseOthers();
+  bool isRefused() const;
+  void awaitChange(std::uint32_t seen, Deadline deadline);
 
   PromiseBoard& board_;
   const Options options_;

@@ -54,7 +54,8 @@ class Machine {
       threads.emplace_back([&, rank] {
         MemoryPromises promises = promisesOf(rank, ranks);
         start.arrive_and_wait();
-        const Status status = promises.reserve(bytes, [&] { return take(bytes); });
+        const Status status = promises.reserve(
+            bytes, [&] { return take(bytes); }, [&] { used_ -= bytes; });
         EXPECT_TRUE(status.ok() || status.code() == Code::kOutOfMemory) << status.message();
         if (status.ok()) ++got;
       });
@@ -78,6 +79,31 @@ TEST(MemoryPromises, AreNeverMoreThanThereIs) {
   }
 }
 
+TEST(MemoryPromises, OfRanksThatDoNotFitTogetherAreRefusedToAll) {
+  Machine machine(512 * kMiB);
+  MemoryPromises first = machine.promisesOf(0, 2);
+  MemoryPromises second = machine.promisesOf(1, 2);
+  Status later;
+  std::thread other;
+  // The second comes while the first reserves, when nothing of it is taken yet.
+  const Status status = first.reserve(
+      320 * kMiB,
+      [&] {
+        other = std::thread([&] {
+          later = second.reserve(
+              320 * kMiB, [&] { return machine.take(320 * kMiB); },
+              [&] { machine.used_ -= 320 * kMiB; });
+        });
+        while (machine.board_.words[1] == 0) std::this_thread::yield();
+        return machine.take(320 * kMiB);
+      },
+      [&] { machine.used_ -= 320 * kMiB; });
+  other.join();
+  EXPECT_EQ(status.code(), Code::kOutOfMemory);
+  EXPECT_EQ(later.code(), Code::kOutOfMemory);
+  EXPECT_EQ(machine.used_, 0U);
+}
+
 TEST(MemoryPromises, RefuseNothingThatFits) {
   for (int round = 0; round < 50; ++round) {
     Machine machine(512 * kMiB);
@@ -89,7 +115,8 @@ TEST(MemoryPromises, RefuseNothingThatFits) {
 TEST(MemoryPromises, SayWhatIsWantedAndWhatThereIs) {
   Machine machine(100 * kMiB);
   MemoryPromises promises = machine.promisesOf(0, 1);
-  const Status status = promises.reserve(101 * kMiB, [] { return Status(); });
+  const Status status = promises.reserve(
+      101 * kMiB, [] { return Status(); }, [] {});
   EXPECT_EQ(status.code(), Code::kOutOfMemory);
   EXPECT_THAT(status.message(), HasSubstr("101.0 MiB wanted, 100.0 MiB available"));
 }
@@ -99,15 +126,17 @@ TEST(MemoryPromises, OfARankThatDiedDoNotCount) {
   MemoryPromises other = machine.promisesOf(1, 2);
   MemoryPromises own = machine.promisesOf(0, 2);
   // It dies while it reserves, and this rank waits for it.
-  const Status status = other.reserve(320 * kMiB, [&] {
+  const auto reserve = [&] {
     std::thread killer([&] {
       std::this_thread::sleep_for(20ms);
       machine.dead_ = 1;
     });
-    const Status mine = own.reserve(320 * kMiB, [] { return Status(); });
+    const Status mine = own.reserve(
+        320 * kMiB, [] { return Status(); }, [] {});
     killer.join();
     return mine;
-  });
+  };
+  const Status status = other.reserve(320 * kMiB, reserve, [] {});
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
