@@ -241,7 +241,7 @@ void check(std::int64_t round, const Share& share) {
   if (!share.inPlace) {
     std::vector<unsigned char> before(planned.bytes(planned.inputOf(share.member)));
     planned.fill(share.member, before.data());
-    if (std::memcmp(before.data(), share.input->data(), before.size()) != 0) {
+    if (!std::equal(before.begin(), before.end(), share.input->data())) {
       wrong(round, planned, "wrote into its input");
     }
   }

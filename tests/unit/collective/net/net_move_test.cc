@@ -183,8 +183,15 @@ TEST_P(NetMoves, ReduceAndReducescatter) {
                       .wait(communicator->reducescatter(kept.data(), slice.data(), counts,
                                                         DType::kFloat32, ReduceOp::kAverage, {}))
                       .ok());
-      ASSERT_TRUE(slice == part(expected[i], 4 * before(counts, me), 4 * counts[index(me)]))
-          << sizes[i];
+      const Bytes wanted = part(expected[i], 4 * before(counts, me), 4 * counts[index(me)]);
+      ASSERT_TRUE(slice == wanted) << sizes[i];
+      // To where the input begins, which is other members' part.
+      Bytes both = kept;
+      ASSERT_TRUE(member
+                      .wait(communicator->reducescatter(both.data(), both.data(), counts,
+                                                        DType::kFloat32, ReduceOp::kAverage, {}))
+                      .ok());
+      ASSERT_TRUE(part(both, 0, 4 * counts[index(me)]) == wanted) << sizes[i];
     }
   });
 }
