@@ -58,17 +58,15 @@ Status JobRunner::prepare() {
     local_.program = settled_->program;
     local_.ranks = settled_->ranks;
   }
+  const std::size_t otherHosts = plan_.hosts.size() - (local_.ranks.empty() ? 0 : 1);
+  const std::size_t logs = settings_.outputFolder.empty() ? 0 : 2 * plan_.ranks.size();
+  FARANDOLE_RETURN_IF_ERROR(locals_.allowDescriptors(local_.ranks.size(), otherHosts, logs));
   for (const RankPlan& rank : plan_.ranks) {
     ranks_.push_back({RankOutput(rank.rank, settings_.format), false, {}});
     if (settings_.outputFolder.empty()) continue;
     FARANDOLE_RETURN_IF_ERROR(ranks_.back().output.copyTo(settings_.outputFolder));
   }
-  FARANDOLE_RETURN_IF_ERROR(
-      locals_.allowDescriptors(static_cast<int>(local_.ranks.size() + plan_.hosts.size())));
   // Before the signals are blocked, so that the guardian has ordinary ones.
-  auto guardian = Guardian::start(plan_.job);
-  if (!guardian.ok()) return guardian.status();
-  guardian_ = std::move(*guardian);
   FARANDOLE_RETURN_IF_ERROR(locals_.open(plan_.job));
 
   auto signals = SignalEvents::open();
@@ -181,7 +179,7 @@ Status JobRunner::startRanks() {
     step(kLongestStep);
   }
   if (mpi_ && hostFailures_.empty() && !ending_ && !interruptedBy_) {
-    FARANDOLE_RETURN_IF_ERROR(mpi_->start(signals_->inherited(), locals_.files()));
+    FARANDOLE_RETURN_IF_ERROR(mpi_->start(signals_->inherited(), locals_.files(), locals_.marks()));
   }
   // A user who interrupts now has no ranks yet that could be asked to end.
   if (interruptedBy_ && !ending_) return {};
@@ -212,7 +210,7 @@ Result<int> JobRunner::run() {
   finishOutput();
   const int code = conclude();
   flushConsole();
-  guardian_->dismiss();
+  locals_.close();
   return code;
 }
 
@@ -226,7 +224,7 @@ void JobRunner::abandonStart() {
     finishOutput();
     flushConsole();
   }
-  if (guardian_) guardian_->dismiss();
+  locals_.close();
 }
 
 void JobRunner::step(Duration limit) {
@@ -353,6 +351,8 @@ void JobRunner::handleSignal(int signal) {
   switch (signal) {
     case SIGCHLD: locals_.reap(); break;
     case SIGTSTP:
+      // Process 1 of a container cannot be stopped, and has no shell that would let it go on.
+      if (::getpid() == 1) break;
       signalRanks(SIGTSTP);
       // Or the agents would take our silence for our death.
       remotes_.sendAll(encodeNumber(remote::Type::kHold, 1));
@@ -544,6 +544,12 @@ void JobRunner::rankEnded(RankEnd end, bool ordered) { ended(std::move(end), ord
 void JobRunner::otherEnded(pid_t pid, const siginfo_t& info) {
   if (mpi_ && mpi_->childEnded(pid, info)) return;
   remotes_.childEnded(pid, info);
+}
+
+void JobRunner::guardianReplaced(const Status& status) {
+  if (status.ok()) return verbose("the guardian of this machine was killed; there is a new one");
+  console_->message("warning: the guardian of this machine was killed, and " + status.message() +
+                    ": if the launcher is killed too, processes of the job may stay");
 }
 
 void JobRunner::remoteWrote(int rank, Stream stream, std::string_view bytes) {

@@ -25,7 +25,7 @@ constexpr int kPipeBytes = 256 << 10;
 }  // namespace
 
 Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignals& signals,
-                          const rlimit& files) {
+                          const rlimit& files, const JobMarks& marks) {
   std::array<UniqueFd, 2> writeEnds;
   for (std::size_t i = 0; i < 2; ++i) {
     int ends[2];
@@ -42,7 +42,7 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
   const std::string program = mpi ? "/proc/self/exe" : job.program;
   const std::vector<std::string> words = mpi ? mpi::enterWords(job) : job.command;
   auto pid = spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),
-                           writeEnds[1].get(), signals, files, true, &plan_.cpus});
+                           writeEnds[1].get(), signals, files, true, &plan_.cpus, &marks});
   if (!pid.ok()) return pid.status();
   pid_ = *pid;
   return {};

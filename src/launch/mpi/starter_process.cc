@@ -72,7 +72,8 @@ StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOp
           treeId, ownProgram(), plan.job,
           static_cast<int>(std::chrono::ceil<std::chrono::seconds>(startLimit).count()))) {}
 
-Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files) {
+Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files,
+                             const JobMarks& marks) {
   auto script = executableScript(script_);
   FARANDOLE_RETURN_IF_ERROR(script.status());
   scriptFd_ = std::move(*script);
@@ -88,7 +89,7 @@ Status StarterProcess::start(const InheritedSignals& signals, const rlimit& file
   if (!null) return Status::fromErrno("cannot open /dev/null", errno);
   const auto environment = environmentWith(command.variables);
   auto pid = spawnProcess({starter_.program, command.words, environment, null.get(), far.get(),
-                           far.get(), signals, files});
+                           far.get(), signals, files, true, nullptr, &marks});
   FARANDOLE_RETURN_IF_ERROR(pid.status());
   pid_ = *pid;
   return {};

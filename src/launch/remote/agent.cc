@@ -197,10 +197,7 @@ Status Agent::prepareJob(JobPlan plan) {
   plan_ = std::move(plan);
   adoptEnvironment(plan_);
   FARANDOLE_RETURN_IF_ERROR(settle(plan_));
-  FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(static_cast<int>(plan_.ranks.size())));
-  auto guardian = Guardian::start(plan_.job);
-  if (!guardian.ok()) return guardian.status();
-  guardian_ = std::move(*guardian);
+  FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(plan_.ranks.size()));
   FARANDOLE_RETURN_IF_ERROR(ranks_.open(plan_.job));
   AgentServer::Options options;
   options.job = plan_.job;
@@ -309,7 +306,7 @@ void Agent::leave(bool inOrder) {
   send(encode(Type::kGone, left));
   const Deadline goodbye = Deadline::after(kGoodbye);
   while (inOrder && !broken_ && !out_.empty() && !goodbye.passed()) step(milliseconds(50));
-  if (guardian_) guardian_->dismiss();
+  ranks_.close();
 }
 
 bool Agent::takeFrom(int rank, Stream stream, int pipe) {
@@ -343,6 +340,12 @@ void Agent::rankWrote(int rank, Stream stream, std::string_view bytes) {
     credit_ -= static_cast<std::int64_t>(chunk.size());
     bytes.remove_prefix(chunk.size());
   }
+}
+
+void Agent::guardianReplaced(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "farandole agent: the guardian was killed, and %s\n",
+               status.message().c_str());
 }
 
 void Agent::rankEnded(RankEnd end, bool ordered) {
