@@ -14,7 +14,6 @@
 #include "launch/failure_screen.h"
 #include "launch/init_watch.h"
 #include "launch/listening.h"
-#include "launch/mpi/scratch.h"
 #include "launch/poll_for.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"
@@ -61,20 +60,16 @@ Status JobRunner::prepare() {
     local_.program = settled_->program;
     local_.ranks = settled_->ranks;
   }
+  const std::size_t otherHosts = plan_.hosts.size() - (local_.ranks.empty() ? 0 : 1);
+  const std::size_t logs = settings_.outputFolder.empty() ? 0 : 2 * plan_.ranks.size();
+  FARANDOLE_RETURN_IF_ERROR(locals_.allowDescriptors(local_.ranks.size(), otherHosts, logs));
   for (const RankPlan& rank : plan_.ranks) {
     ranks_.push_back({RankOutput(rank.rank, settings_.format), false, {}});
     if (settings_.outputFolder.empty()) continue;
     FARANDOLE_RETURN_IF_ERROR(ranks_.back().output.copyTo(settings_.outputFolder));
   }
-  FARANDOLE_RETURN_IF_ERROR(
-      locals_.allowDescriptors(static_cast<int>(local_.ranks.size() + plan_.hosts.size())));
   // Before the signals are blocked, so that the guardian has ordinary ones.
-  const std::vector<std::string> scratch = mpi::scratchFolders(plan_);
-  auto guardian = Guardian::start(plan_.job, scratch);
-  if (!guardian.ok()) return guardian.status();
-  guardian_ = std::move(*guardian);
-  FARANDOLE_RETURN_IF_ERROR(mpi::makeScratch(scratch));
-  FARANDOLE_RETURN_IF_ERROR(locals_.open(plan_.job));
+  FARANDOLE_RETURN_IF_ERROR(locals_.open(plan_));
 
   auto signals = SignalEvents::open();
   if (!signals.ok()) return signals.status();
@@ -215,7 +210,7 @@ Status JobRunner::startRanks() {
     step(kLongestStep);
   }
   if (mpi_ && hostFailures_.empty() && !ending_ && !interruptedBy_) {
-    FARANDOLE_RETURN_IF_ERROR(mpi_->start(signals_->inherited(), locals_.files()));
+    FARANDOLE_RETURN_IF_ERROR(mpi_->start(signals_->inherited(), locals_.files(), locals_.marks()));
   }
   // A user who interrupts now has no ranks yet that could be asked to end.
   if (interruptedBy_ && !ending_) return {};
@@ -246,8 +241,7 @@ Result<int> JobRunner::run() {
   finishOutput();
   const int code = conclude();
   flushConsole();
-  mpi::removeScratch(mpi::scratchFolders(plan_));
-  guardian_->dismiss();
+  locals_.close();
   return code;
 }
 
@@ -261,8 +255,7 @@ void JobRunner::abandonStart() {
     finishOutput();
     flushConsole();
   }
-  mpi::removeScratch(mpi::scratchFolders(plan_));
-  if (guardian_) guardian_->dismiss();
+  locals_.close();
 }
 
 void JobRunner::step(Duration limit) {
@@ -389,6 +382,8 @@ void JobRunner::handleSignal(int signal) {
   switch (signal) {
     case SIGCHLD: locals_.reap(); break;
     case SIGTSTP:
+      // Process 1 of a container cannot be stopped, and has no shell that would let it go on.
+      if (::getpid() == 1) break;
       if (agent_) agent_->lookForStopped(false);
       signalRanks(SIGTSTP);
       // Or the agents would take our silence for our death.
@@ -600,6 +595,12 @@ void JobRunner::rankEnded(RankEnd end, bool ordered) { ended(std::move(end), ord
 void JobRunner::otherEnded(pid_t pid, const siginfo_t& info) {
   if (mpi_ && mpi_->childEnded(pid, info)) return;
   remotes_.childEnded(pid, info);
+}
+
+void JobRunner::guardianReplaced(const Status& status) {
+  if (status.ok()) return verbose("the guardian of this machine was killed; there is a new one");
+  console_->message("warning: the guardian of this machine was killed, and " + status.message() +
+                    ": if the launcher is killed too, processes of the job may stay");
 }
 
 void JobRunner::remoteWrote(int rank, Stream stream, std::string_view bytes) {

@@ -20,7 +20,6 @@
 #include "bootstrap/agent_server.h"
 #include "launch/console.h"
 #include "launch/first_cause.h"
-#include "launch/guardian.h"
 #include "launch/job_plan.h"
 #include "launch/local_ranks.h"
 #include "launch/mpi/starter_process.h"
@@ -120,6 +119,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void rankWrote(int rank, Stream stream, std::string_view bytes) override;
   void rankEnded(RankEnd end, bool ordered) override;
   void otherEnded(pid_t pid, const siginfo_t& info) override;
+  void guardianReplaced(const Status& status) override;
   // RemoteHost::Listener
   void hostReady(remote::RemoteHost& host) override;
   void hostFailed(remote::RemoteHost& host, const std::string& why, bool mayPass) override;
@@ -140,7 +140,6 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   std::optional<JobPlan> settled_;
   const RunSettings settings_;
   remote::Connecting connecting_;
-  std::optional<Guardian> guardian_;
   std::optional<SignalEvents> signals_;
   std::optional<Console> console_;
   std::optional<StdinPump> stdin_;

@@ -11,20 +11,29 @@ namespace farandole {
 
 void Leftovers::adoptOrphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-bool Leftovers::haveChildren() {
+// As process 1 of a container we are the parent of everybody's orphans, not only of our ranks'.
+bool Leftovers::isStranger(pid_t child) const { return ::getpid() == 1 && !marks_.on(child); }
+
+bool Leftovers::any(pid_t guardian) const {
   siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  for (const pid_t pid : ownChildren()) {
+    if (pid != guardian && !isStranger(pid)) return true;
+  }
+  return false;
 }
 
-void Leftovers::signalAll(int signal) {
-  std::set<pid_t> targets;
-  for (const pid_t pid : descendantsOf(::getpid())) targets.insert(pid);
-  for (const pid_t pid : processesOfJob(job_)) targets.insert(pid);
-  for (const pid_t pid : targets) {
-    if (seen_.insert(pid).second) names_.insert(processName(pid));
-    ::kill(pid, signal);
+void Leftovers::signalAll(int signal, pid_t guardian) {
+  const pid_t self = ::getpid();
+  const auto isOurs = [&](pid_t pid) {
+    return pid != guardian && (marks_.on(pid) || (self != 1 && descendsFrom(pid, self)));
+  };
+  for (const pid_t pid : processesThat(isOurs)) {
+    const std::string name = processName(pid);
+    if (!signalProcess(pid, signal, isOurs)) continue;
+    if (seen_.insert(pid).second) names_.insert(name);
     // A stopped process would not act on it.
-    if (signal != SIGKILL) ::kill(pid, SIGCONT);
+    if (signal != SIGKILL) signalProcess(pid, SIGCONT, isOurs);
   }
 }
 

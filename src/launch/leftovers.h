@@ -9,26 +9,28 @@
 #include <set>
 #include <string>
 
-#include "base/clock.h"
+#include "launch/job_marks.h"
 
 namespace farandole {
 
 class Leftovers {
  public:
-  explicit Leftovers(std::string job) : job_(std::move(job)) {}
+  explicit Leftovers(const JobMarks& marks) : marks_(marks) {}
 
   // Makes this process the parent of orphans. Before the first rank.
   static void adoptOrphans();
-  // Whether any child lives or waits to be reaped.
-  static bool haveChildren();
 
-  // Signals everything that is left; again and again until haveChildren() is false.
-  void signalAll(int signal);
+  // Whether any child but the guardian lives or waits to be reaped.
+  bool any(pid_t guardian) const;
+  // Signals everything that is left but the guardian; again and again until any() is false.
+  void signalAll(int signal, pid_t guardian);
   // "2 processes (python3, sleep)" of those that were signalled; "" if none was.
   std::string describe() const;
 
  private:
-  std::string job_;
+  bool isStranger(pid_t child) const;
+
+  const JobMarks& marks_;
   std::set<pid_t> seen_;
   std::multiset<std::string> names_;
 };

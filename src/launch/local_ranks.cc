@@ -13,6 +13,8 @@
 #include <memory>
 #include <string_view>
 
+#include "launch/mpi/scratch.h"
+
 namespace farandole {
 namespace {
 
@@ -23,6 +25,8 @@ using std::chrono::seconds;
 constexpr auto kKillPatience = seconds(10);
 // Helpers of a rank that notice its end by themselves are given this long to do so.
 constexpr auto kLeftoverPatience = milliseconds(250);
+// Somebody who kills one guardian after another gets the better of us.
+constexpr int kMostGuardians = 100;
 
 // PyTorch gives a tensor that moves into shared memory (DDP's buckets, tensors for workers) a name
 // for the moment between two calls, torch_PID_…: a process that is killed there leaves it behind.
@@ -43,23 +47,58 @@ void removeTorchNames(pid_t process) {
 
 }  // namespace
 
-Status LocalRanks::open(const std::string& job) {
-  leftovers_ = Leftovers(job);
+Status LocalRanks::open(const JobPlan& plan) {
+  marks_ = JobMarks::create(plan.job);
+  scratch_ = mpi::scratchFolders(plan);
+  auto guardian = Guardian::start(marks_, scratch_);
+  if (!guardian.ok()) return guardian.status();
+  guardian_ = std::move(*guardian);
+  guardians_ = 1;
+  FARANDOLE_RETURN_IF_ERROR(mpi::makeScratch(scratch_));
   Leftovers::adoptOrphans();
   outputs_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!outputs_) return Status::fromErrno("cannot create an epoll", errno);
   return {};
 }
 
-// Two pipes and the agent's connections for each rank.
-Status LocalRanks::allowDescriptors(int ranks) {
-  const rlim_t needed = 128 + 6 * static_cast<rlim_t>(ranks);
+void LocalRanks::close() {
+  if (!guardian_) return;
+  // The other way round, a launcher that is killed between the two would leave group and files.
+  mpi::removeScratch(scratch_);
+  static_cast<void>(marks_.removeGroup());
+  guardian_->dismiss();
+  guardian_.reset();
+}
+
+void LocalRanks::replaceGuardian() {
+  guardian_.reset();
+  if (guardians_++ >= kMostGuardians) {
+    const Status enough(Code::kUnavailable, "so were all those before it");
+    return listener_.guardianReplaced(enough);
+  }
+  auto guardian = Guardian::start(marks_, scratch_);
+  if (guardian.ok()) guardian_ = std::move(*guardian);
+  listener_.guardianReplaced(guardian.status());
+}
+
+Status LocalRanks::allowDescriptors(std::size_t ranks, std::size_t hosts, std::size_t logs) {
+  // What we use ourselves (some thirty), and what comes and goes while ranks are started.
+  constexpr rlim_t kOwn = 48;
+  // Its two pipes, its connection to the agent, and a second one while the first is being replaced.
+  constexpr rlim_t kEachRank = 4;
+  constexpr rlim_t kEachHost = 3;  // ssh's pipes
+  const rlim_t needed = kOwn + kEachRank * ranks + kEachHost * hosts + logs;
   if (::getrlimit(RLIMIT_NOFILE, &files_) != 0 || files_.rlim_cur >= needed) return {};
   const rlimit raised{needed, files_.rlim_max};
   if (needed <= files_.rlim_max && ::setrlimit(RLIMIT_NOFILE, &raised) == 0) return {};
-  return Status::invalid(std::to_string(ranks) + " ranks need " + std::to_string(needed) +
-                         " open files, and the limit is " + std::to_string(files_.rlim_max) +
-                         ": raise it (ulimit -Hn), or start fewer ranks");
+  const auto count = [](std::size_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  return Status::invalid(
+      "the launcher needs " + std::to_string(needed) + " open files for " + count(ranks, "rank") +
+      " on this machine" + (hosts > 0 ? ", " + count(hosts, "other host") : "") +
+      (logs > 0 ? ", " + count(logs, "log file") : "") + ", and the limit is " +
+      std::to_string(files_.rlim_max) + ": raise it (ulimit -Hn), or start fewer ranks");
 }
 
 Status LocalRanks::start(const JobPlan& plan, int stdinFd, const InheritedSignals& signals) {
@@ -69,7 +108,7 @@ Status LocalRanks::start(const JobPlan& plan, int stdinFd, const InheritedSignal
   for (const RankPlan& rank : plan.ranks) {
     RankProcess& process = ranks_.emplace_back(rank);
     const int input = rank.rank == 0 ? stdinFd : null.get();
-    FARANDOLE_RETURN_IF_ERROR(process.start(plan, input, signals, files_));
+    FARANDOLE_RETURN_IF_ERROR(process.start(plan, input, signals, files_, marks_));
     for (const Stream stream : {Stream::kOut, Stream::kErr}) {
       epoll_event event{};
       event.events = EPOLLIN;
@@ -118,6 +157,10 @@ void LocalRanks::reap() {
   while (true) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+    if (info.si_pid == guardianPid()) {
+      replaceGuardian();
+      continue;
+    }
     if (info.si_code != CLD_EXITED) removeTorchNames(info.si_pid);
     const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [&](const RankProcess& one) {
       return one.running() && one.pid() == info.si_pid;
@@ -142,18 +185,18 @@ std::string LocalRanks::endLeftovers(Duration grace, const std::function<void(Du
   reap();
   const auto waitFor = [&](Duration patience) {
     const Deadline deadline = Deadline::after(patience);
-    while (Leftovers::haveChildren() && !deadline.passed() && !hurry()) {
+    while (anythingLeft() && !deadline.passed() && !hurry()) {
       step(deadline.left(milliseconds(50)));
       reap();
     }
   };
   waitFor(kLeftoverPatience);
-  if (!Leftovers::haveChildren()) return {};
-  leftovers_.signalAll(SIGTERM);
+  if (!anythingLeft()) return {};
+  leftovers_.signalAll(SIGTERM, guardianPid());
   waitFor(grace);
   const Deadline deadline = Deadline::after(kKillPatience);
-  while (Leftovers::haveChildren() && !deadline.passed()) {
-    leftovers_.signalAll(SIGKILL);
+  while (anythingLeft() && !deadline.passed()) {
+    leftovers_.signalAll(SIGKILL, guardianPid());
     step(milliseconds(10));
     reap();
   }

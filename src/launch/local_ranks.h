@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
+#include "launch/guardian.h"
+#include "launch/job_marks.h"
 #include "launch/job_plan.h"
 #include "launch/leftovers.h"
 #include "launch/rank_process.h"
@@ -37,14 +40,20 @@ class LocalRanks {
     virtual void rankEnded(RankEnd end, bool ordered) = 0;
     // A child that is no rank.
     virtual void otherEnded(pid_t pid, const siginfo_t& info) = 0;
+    // Somebody has killed the guardian; `status` says whether there is a new one.
+    virtual void guardianReplaced(const Status& status) = 0;
   };
 
   explicit LocalRanks(Listener& listener) : listener_(listener) {}
 
-  // Before the first rank; adopts the orphans of this process's descendants.
-  Status open(const std::string& job);
-  // For so many ranks; the ranks themselves get the old limit.
-  Status allowDescriptors(int ranks);
+  // Before the first rank: starts the guardian, makes the folders that MPI needs, and adopts the
+  // orphans of this process's descendants.
+  Status open(const JobPlan& plan);
+  // Nothing is left to guard. Until then the guardian would end the job if we vanished.
+  void close();
+  // For so many ranks of this machine, other hosts, and log files; the ranks themselves get the old
+  // limit.
+  Status allowDescriptors(std::size_t ranks, std::size_t hosts = 0, std::size_t logs = 0);
 
   // A settled plan of this machine. Rank 0, if it is here, reads from stdinFd.
   Status start(const JobPlan& plan, int stdinFd, const InheritedSignals& signals);
@@ -61,6 +70,8 @@ class LocalRanks {
   int running() const;
   const std::vector<RankProcess>& all() const { return ranks_; }
   const rlimit& files() const { return files_; }
+  // What everything of this job on this machine is to carry.
+  const JobMarks& marks() const { return marks_; }
 
   // Ends processes that have outlived the ranks: a moment to go by themselves, then SIGTERM, and
   // after `grace` SIGKILL. `step` waits for its owner's events, for so long at most; `hurry` says
@@ -70,10 +81,17 @@ class LocalRanks {
 
  private:
   void drain(RankProcess& rank);
+  void replaceGuardian();
+  pid_t guardianPid() const { return guardian_ ? guardian_->pid() : -1; }
+  bool anythingLeft() const { return leftovers_.any(guardianPid()); }
 
   Listener& listener_;
   std::vector<RankProcess> ranks_;
-  Leftovers leftovers_{""};
+  JobMarks marks_;
+  std::vector<std::string> scratch_;  // what MPI puts here is ours to remove
+  std::optional<Guardian> guardian_;
+  int guardians_ = 0;  // that have been started
+  Leftovers leftovers_{marks_};
   UniqueFd outputs_;  // epoll
   rlimit files_{};    // the limit we were started with
 };

@@ -26,7 +26,7 @@ constexpr int kPipeBytes = 256 << 10;
 }  // namespace
 
 Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignals& signals,
-                          const rlimit& files) {
+                          const rlimit& files, const JobMarks& marks) {
   std::array<UniqueFd, 2> writeEnds;
   for (std::size_t i = 0; i < 2; ++i) {
     int ends[2];
@@ -43,9 +43,9 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
   if (mpi) mpi::useForRank(job, environment);
   const std::string program = mpi ? "/proc/self/exe" : job.program;
   const std::vector<std::string> words = mpi ? mpi::enterWords(job) : job.command;
-  auto pid =
-      spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(), writeEnds[1].get(),
-                    signals, files, true, &plan_.cpus, /*goesFirst=*/true});
+  auto pid = spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),
+                           writeEnds[1].get(), signals, files, true, &plan_.cpus, &marks,
+                           /*goesFirst=*/true});
   if (!pid.ok()) return pid.status();
   pid_ = *pid;
   return {};

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
+#include "launch/job_marks.h"
 #include "launch/job_plan.h"
 #include "launch/output_writer.h"
 #include "launch/signals.h"
@@ -22,7 +23,7 @@ class RankProcess {
   explicit RankProcess(const RankPlan& plan) : plan_(plan) {}
 
   Status start(const JobPlan& job, int stdinFd, const InheritedSignals& signals,
-               const rlimit& files);
+               const rlimit& files, const JobMarks& marks);
 
   int rank() const { return plan_.rank; }
   pid_t pid() const { return pid_; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "launch/job_marks.h"
 #include "launch/signals.h"
 
 namespace farandole {
@@ -23,6 +24,7 @@ struct SpawnRequest {
   const rlimit& files;                     // of open files
   bool diesWithUs = true;                  // with the calling thread, to be exact
   const std::vector<int>* cpus = nullptr;  // it may use; none, or an empty list: all of ours
+  const JobMarks* marks = nullptr;         // to know it and all it starts by
   bool goesFirst = false;                  // when memory is short the kernel ends it before us
 };
 

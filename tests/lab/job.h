@@ -70,10 +70,11 @@ inline void expectRefused(const Lab& lab, int hosts, const Outcome& outcome,
   expectNothingLeft(lab, hosts);
 }
 
-// A rank with a child in a session of its own and an orphan; none of them ends by itself.
+// A rank with a child in a session of its own, an orphan, and one without its variables; none of
+// them ends by itself.
 inline constexpr const char* kFamily =
-    "setsid sleep 301 & (setsid sh -c 'sleep 302 & sleep 303' &) ; echo ready $RANK; exec sleep "
-    "304";
+    "setsid sleep 301 & (setsid sh -c 'sleep 302 & sleep 303' &) ; (env -i setsid sleep 305 &) ; "
+    "echo ready $RANK; exec sleep 304";
 
 // A long job, once all its ranks are there.
 inline std::unique_ptr<LabProcess> longJob(const Lab& lab, const Words& more, int ranks,

@@ -74,7 +74,8 @@ StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOp
           treeId, ownProgram(), plan.job,
           static_cast<int>(std::chrono::ceil<std::chrono::seconds>(startLimit).count()))) {}
 
-Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files) {
+Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files,
+                             const JobMarks& marks) {
   auto script = executableScript(script_);
   FARANDOLE_RETURN_IF_ERROR(script.status());
   scriptFd_ = std::move(*script);
@@ -91,7 +92,7 @@ Status StarterProcess::start(const InheritedSignals& signals, const rlimit& file
   auto environment = environmentWith(command.variables);
   useForStarter(plan_, environment);
   auto pid = spawnProcess({starter_.program, command.words, environment, null.get(), far.get(),
-                           far.get(), signals, files});
+                           far.get(), signals, files, true, nullptr, &marks});
   FARANDOLE_RETURN_IF_ERROR(pid.status());
   pid_ = *pid;
   return {};

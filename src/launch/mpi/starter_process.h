@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "launch/job_marks.h"
 #include "launch/job_plan.h"
 #include "launch/mpi/starter.h"
 #include "launch/remote/ssh_command.h"
@@ -26,7 +27,7 @@ class StarterProcess {
   StarterProcess(Starter starter, const JobPlan& plan, const SshOptions& ssh,
                  const std::string& treeId, Duration startLimit);
 
-  Status start(const InheritedSignals& signals, const rlimit& files);
+  Status start(const InheritedSignals& signals, const rlimit& files, const JobMarks& marks);
 
   // Readable when it has printed something; -1: nothing more comes.
   int fd() const { return output_.get(); }

@@ -15,7 +15,6 @@
 #include "bootstrap/unix_socket.h"
 #include "launch/cpus.h"
 #include "launch/listening.h"
-#include "launch/mpi/scratch.h"
 #include "launch/poll_for.h"
 #include "launch/remote/same_addresses.h"
 #include "launch/remote/tree.h"
@@ -202,13 +201,8 @@ Status Agent::prepareJob(JobPlan plan) {
   plan_ = std::move(plan);
   adoptEnvironment(plan_);
   FARANDOLE_RETURN_IF_ERROR(settle(plan_));
-  FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(static_cast<int>(plan_.ranks.size())));
-  const std::vector<std::string> scratch = mpi::scratchFolders(plan_);
-  auto guardian = Guardian::start(plan_.job, scratch);
-  if (!guardian.ok()) return guardian.status();
-  guardian_ = std::move(*guardian);
-  FARANDOLE_RETURN_IF_ERROR(mpi::makeScratch(scratch));
-  FARANDOLE_RETURN_IF_ERROR(ranks_.open(plan_.job));
+  FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(plan_.ranks.size()));
+  FARANDOLE_RETURN_IF_ERROR(ranks_.open(plan_));
   AgentServer::Options options;
   options.job = plan_.job;
   options.secret = plan_.secret;
@@ -318,8 +312,7 @@ void Agent::leave(bool inOrder) {
   send(encode(Type::kGone, left));
   const Deadline goodbye = Deadline::after(kGoodbye);
   while (inOrder && !broken_ && !out_.empty() && !goodbye.passed()) step(milliseconds(50));
-  mpi::removeScratch(mpi::scratchFolders(plan_));
-  if (guardian_) guardian_->dismiss();
+  ranks_.close();
 }
 
 bool Agent::takeFrom(int rank, Stream stream, int pipe) {
@@ -353,6 +346,12 @@ void Agent::rankWrote(int rank, Stream stream, std::string_view bytes) {
     credit_ -= static_cast<std::int64_t>(chunk.size());
     bytes.remove_prefix(chunk.size());
   }
+}
+
+void Agent::guardianReplaced(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "farandole agent: the guardian was killed, and %s\n",
+               status.message().c_str());
 }
 
 void Agent::rankEnded(RankEnd end, bool ordered) {

@@ -17,7 +17,6 @@
 #include "bootstrap/agent_server.h"
 #include "bootstrap/out_buffer.h"
 #include "launch/doctor/probe.h"
-#include "launch/guardian.h"
 #include "launch/local_ranks.h"
 #include "launch/output_pace.h"
 #include "launch/remote/agent_wire.h"
@@ -61,9 +60,9 @@ class Agent : private LocalRanks::Listener {
   void aboutToDrain() override;
   void rankEnded(RankEnd end, bool ordered) override;
   void otherEnded(pid_t, const siginfo_t&) override {}
+  void guardianReplaced(const Status& status) override;
 
   std::optional<SignalEvents> signals_;
-  std::optional<Guardian> guardian_;
   LocalRanks ranks_;
   Mailbox mail_;
   std::unique_ptr<AgentServer> server_;

@@ -3,10 +3,12 @@
 //   actor join          enters init and waits there for all others
 //   actor wait TEXT     initialises, reports TEXT and waits to be ended
 //   actor size N        enters init in the belief that the job has N ranks
+//   actor forget        overwrites its environment and waits to be ended
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "bootstrap/agent_client.h"
@@ -18,12 +20,25 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+// As programs do that show their state in the list of processes.
+int forgetEnvironment() {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::memset(*entry, 0, std::strlen(*entry));
+  }
+  ::setsid();
+  std::printf("pid %d\n", static_cast<int>(::getpid()));
+  std::fflush(stdout);
+  ::sleep(60);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using farandole::Deadline;
   const std::string part = argc > 1 ? argv[1] : "";
   const std::string text = argc > 2 ? argv[2] : "";
+  if (part == "forget") return forgetEnvironment();
   const int rank = std::atoi(variable("FARANDOLE_RANK").c_str());
   const int given = std::atoi(variable("FARANDOLE_SIZE").c_str());
   const int size = part == "size" ? std::atoi(text.c_str()) : given;

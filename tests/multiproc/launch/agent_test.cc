@@ -82,6 +82,21 @@ TEST_F(LaunchAgent, AgentThatIsKilledTakesItsRanksAlong) {
   }
 }
 
+TEST_F(LaunchAgent, GuardianThatIsKilledIsReplaced) {
+  Command command(job("echo agent $PPID; sleep 60"), options_);
+  ASSERT_TRUE(command.waitForOutput("agent ", 2));
+  const pid_t agent = std::stoi(command.out().substr(command.out().find("agent ") + 6));
+  const pid_t first = guardianOf(agent);
+  ASSERT_GT(first, 0);
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  EXPECT_TRUE(waitUntil(std::chrono::seconds(5), [&] {
+    const pid_t now = guardianOf(agent);
+    return now > 0 && now != first;
+  }));
+  command.signal(SIGTERM);
+  EXPECT_EQ(command.finish().code, 128 + SIGTERM);
+}
+
 TEST_F(LaunchAgent, TreeIsPushedAndUsed) {
   options_.patience = std::chrono::seconds(110);  // with a sanitizer the tree has hundreds of MB
   Command command(job("readlink /proc/$PPID/exe", {"--push"}), options_);

@@ -150,6 +150,12 @@ Outcome Command::finish() {
   return outcome_;
 }
 
+Outcome runProgram(const std::string& program, const std::vector<std::string>& words) {
+  Command::Options options;
+  options.program = program;
+  return Command(words, options).finish();
+}
+
 Outcome runCommand(const std::vector<std::string>& words) { return Command(words).finish(); }
 
 std::vector<std::string> shellJob(int ranks, const std::string& script,
@@ -189,6 +195,17 @@ char processState(pid_t pid) {
   std::getline(file, text);
   const auto close = text.rfind(')');
   return close == std::string::npos || close + 2 >= text.size() ? '-' : text[close + 2];
+}
+
+pid_t guardianOf(pid_t pid) {
+  const std::string own = std::to_string(pid);
+  std::ifstream children("/proc/" + own + "/task/" + own + "/children");
+  for (pid_t child = 0; children >> child;) {
+    std::string name;
+    std::ifstream("/proc/" + std::to_string(child) + "/comm") >> name;
+    if (name == "farandole-guard" && !isGone(child)) return child;
+  }
+  return -1;
 }
 
 bool isGone(pid_t pid) {

@@ -64,6 +64,8 @@ class Command {
 };
 
 Outcome runCommand(const std::vector<std::string>& words);
+// Another program than `farandole`.
+Outcome runProgram(const std::string& program, const std::vector<std::string>& words);
 // `farandole run -np ranks options… sh -c script`
 std::vector<std::string> shellJob(int ranks, const std::string& script,
                                   const std::vector<std::string>& options = {});
@@ -74,6 +76,8 @@ std::vector<std::string> linesOf(const std::string& text);
 std::vector<pid_t> pidsIn(const std::string& text);
 // Gone, or a zombie.
 bool isGone(pid_t pid);
+// The guardian of this launcher or agent; -1 if it has none.
+pid_t guardianOf(pid_t pid);
 // 'S', 'T', 'Z', …; '-' if there is no such process.
 char processState(pid_t pid);
 bool waitUntil(std::chrono::milliseconds limit, const auto& condition);

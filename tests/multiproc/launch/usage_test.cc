@@ -105,5 +105,29 @@ TEST(LaunchUsage, Suggestions) {
   EXPECT_EQ(closest("--something-else", known), std::nullopt);
 }
 
+// The number that the message names is enough, and one less is not.
+TEST(LaunchUsage, TheLimitOfOpenFilesIsNamedAsItIs) {
+  TemporaryFolder logs;
+  const auto withLimit = [&](int files) {
+    const std::string limit = "--nofile=" + std::to_string(files) + ":" + std::to_string(files);
+    return runProgram("/usr/bin/prlimit",
+                      {limit, FARANDOLE_COMMAND, "run", "-np", "4", "--output-filename",
+                       logs.path() + "/logs", LAUNCH_ACTOR, "init"});
+  };
+  const Outcome refused = withLimit(20);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err,
+              HasSubstr(" open files for 4 ranks on this machine, 8 log files, and the "
+                        "limit is 20: raise it (ulimit -Hn)"));
+  const std::string before = "the launcher needs ";
+  const auto at = refused.err.find(before);
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  const int needed = std::stoi(refused.err.substr(at + before.size()));
+  EXPECT_LT(needed, 100);
+  EXPECT_EQ(withLimit(needed - 1).code, 1);
+  const Outcome accepted = withLimit(needed);
+  EXPECT_EQ(accepted.code, 0) << accepted.err;
+}
+
 }  // namespace
 }  // namespace farandole::test
