@@ -261,7 +261,6 @@ void AgentServer::Loop::welcome(Visitor visitor) {
   connection = Connection();
   connection.pid = visitor.pid;
   connection.fd = std::move(visitor.fd);
-  connection.pid = visitor.pid;
   for (const RankEnd& end : rendezvous_.abnormalEnds()) {
     send(claim.rank, wire::encodeRankEnd(end));
   }

@@ -37,10 +37,9 @@ class AgentServer::Loop {
  private:
   struct Connection {
     UniqueFd fd;
-    pid_t pid = 0;  // 0: not visible from here
+    pid_t pid = 0;  // of the rank; 0: not visible from here
     wire::FrameDecoder decoder;
     OutBuffer out;
-    pid_t pid = 0;  // of the rank; 0: not visible from here
     Standstill how = Standstill::kNone;
     bool broken = false;  // to be dropped at the end of the turn
   };
