@@ -1,4 +1,5 @@
 // Ranks that may have little: threads, open files, memory.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -87,8 +88,12 @@ CORE_CASE(few_files) {
 
 // After init the program allows itself no more files: who is alive is still known.
 CORE_CASE(wait_with_few_files) {
+  const int kept = ::open("/dev/null", O_RDONLY);
+  REQUIRE(kept == 3);
   REQUIRE_OK(farandole_init(nullptr));
-  allowFiles(3);
+  allowFiles(4);
+  // Two may still be opened: sanitizers need them for their own looks.
+  for (const int fd : {0, kept}) ::close(fd);
   say("ready");
   const std::int64_t one = 1;
   float value = 1;
