@@ -37,8 +37,9 @@ extern "C" {
 typedef enum farandole_code {
   FARANDOLE_OK = 0,
   FARANDOLE_INVALID_ARGUMENT = 1, /* the call itself is wrong; nothing was started */
-  FARANDOLE_MISMATCH = 2,       /* ranks disagree about dtype, shape, op, root or scale, or a rank's
-                                   output is too small for what the others bring; the job goes on */
+  /* ranks disagree about dtype, shape, op, root or scale, or one's output is too small for what the
+   * others bring; the job can go on */
+  FARANDOLE_MISMATCH = 2,
   FARANDOLE_DUPLICATE_NAME = 3, /* that name is in flight in that set */
   FARANDOLE_PEER_LOST = 4,      /* a rank died, or left while it was needed */
   FARANDOLE_TIMEOUT = 5,        /* not done yet: wait again, or cancel */
