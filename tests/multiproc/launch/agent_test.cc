@@ -86,8 +86,8 @@ TEST_F(LaunchAgent, GuardianThatIsKilledIsReplaced) {
   Command command(job("echo agent $PPID; sleep 60"), options_);
   ASSERT_TRUE(command.waitForOutput("agent ", 2));
   const pid_t agent = std::stoi(command.out().substr(command.out().find("agent ") + 6));
-  const pid_t first = guardianOf(agent);
-  ASSERT_GT(first, 0);
+  pid_t first = -1;
+  ASSERT_TRUE(waitUntil(std::chrono::seconds(5), [&] { return (first = guardianOf(agent)) > 0; }));
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   EXPECT_TRUE(waitUntil(std::chrono::seconds(5), [&] {
     const pid_t now = guardianOf(agent);

@@ -154,8 +154,9 @@ TEST(LaunchOrphans, AGuardianThatIsKilledIsReplaced) {
   Command command(shellJob(2, std::string(kFamily) + "wait; sleep 300"));
   ASSERT_TRUE(command.waitForOutput("pid ", 8));
   const auto pids = pidsIn(command.out());
-  const pid_t first = guardianOf(command.pid());
-  ASSERT_GT(first, 0);
+  pid_t first = -1;
+  ASSERT_TRUE(
+      waitUntil(std::chrono::seconds(5), [&] { return (first = guardianOf(command.pid())) > 0; }));
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   const auto replaced = [&] {
     const pid_t now = guardianOf(command.pid());

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 pid_t startSleeper(pid_t number = 0) {
   clone_args args{};
   args.exit_signal = SIGCHLD;
-  args.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+  args.set_tid = number > 0 ? reinterpret_cast<std::uintptr_t>(&number) : 0;
   args.set_tid_size = number > 0 ? 1 : 0;
   const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
   while (pid == 0) ::pause();
