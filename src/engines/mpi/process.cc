@@ -1,5 +1,6 @@
 #include "engines/mpi/process.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,6 +38,24 @@ thread_local int inside = 0;
   endProcess(who.empty() ? "MPI has ended this process from within a call"
                          : who + "; MPI has ended this process because of it",
              code);
+}
+
+// MPI writes to sockets whose other side may be gone (Open MPI without MSG_NOSIGNAL): by default
+// that ends the process without a word. Inside MPI the call is to fail instead; anywhere else the
+// program gets what it has not changed.
+void onBrokenPipe(int) {
+  if (inside > 0) return;
+  ::signal(SIGPIPE, SIG_DFL);
+  ::raise(SIGPIPE);
+}
+
+void outliveBrokenPipes() {
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+  struct sigaction ours {};
+  ours.sa_handler = onBrokenPipe;
+  ours.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &ours, nullptr);
 }
 
 // A rank that fails must not wait in MPI_Finalize for others that wait for it, nor for one that was
@@ -163,6 +182,7 @@ Status MpiProcess::initialise(Deadline deadline, Duration finalizeLimit) {
     owner = getpid();
   }
   on_exit(finaliseAtExit, nullptr);
+  outliveBrokenPipes();
   FARANDOLE_RETURN_IF_ERROR(checkThreads(running == 0));
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);

@@ -39,8 +39,10 @@ function(farandole_mpi_tests abi run include library)
     target_link_libraries(ending_mpi PRIVATE ${CMAKE_DL_LIBS})
     farandole_mpi_test(${abi} launcher_killed ${mpi_dir}/launcher_killed.sh $<TARGET_FILE:farandole_command> ${abi}
       $<TARGET_FILE:core_rank>)
-    farandole_mpi_test(${abi} ended_by_mpi ${mpi_dir}/ended_by_mpi.sh ${run} $<TARGET_FILE:ending_mpi>
-      $<TARGET_FILE:core_rank>)
+    foreach(how exit pipe)
+      farandole_mpi_test(${abi} ended_by_mpi.${how} ${mpi_dir}/ended_by_mpi.sh ${run} $<TARGET_FILE:ending_mpi>
+        $<TARGET_FILE:core_rank> ${how})
+    endforeach()
   endif()
   # Under our own launcher, which has the starter bring MPI; without shared memory, so that MPI carries everything.
   farandole_mpi_test(${abi} launched $<TARGET_FILE:farandole_command> run -np 3 --engine mpi --mpi ${abi}
