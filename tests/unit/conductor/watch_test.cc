@@ -79,9 +79,11 @@ class WatchTest : public ::testing::Test {
     if (conductor_) conductor_->stop();
   }
   void watch() {
-    watch_ = std::move(Watch::start(*one_, *marks_, *conductor_, {{0, 0, "h", peer_.pid()}},
-                                    [this](const Status& status) { lost_.set_value(status); }))
-                 .value();
+    Watch::Options options;
+    options.me = 1;
+    options.peers = {{0, 0, "h", peer_.pid()}};
+    options.lost = [this](const Status& status) { lost_.set_value(status); };
+    watch_ = std::move(Watch::start(*one_, *marks_, *conductor_, std::move(options))).value();
   }
   int named() {
     auto lost = lost_.get_future();
