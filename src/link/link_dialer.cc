@@ -140,7 +140,7 @@ void LinkDialer::roundOver() {
   for (std::size_t i = 0; i < reasons_.size(); ++i) text += (i == 0 ? ": " : "; ") + reasons_[i];
   if (reasons_.empty()) text += ": it told no address";
   text += final_ && code_ == Code::kMismatch
-              ? "; another job or another machine listens there"
+              ? "; another job's secret, or another machine listens there?"
               : "; a firewall or NAT between them, or an address that two machines have?";
   text += " farandole doctor -H HOSTS tells. If it is reached under another address: --advertise " +
           card_.host + "=ADDRESS --data-ports A-B (the ports that are passed on)";

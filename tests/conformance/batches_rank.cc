@@ -117,6 +117,9 @@ void giveMemory(Share& share, Dice& dice) {
   share.request.output = share.inPlace              ? share.input->data()
                          : share.output.has_value() ? share.output->data()
                                                     : nullptr;
+  if (share.request.output != nullptr) {
+    share.request.output_bytes = static_cast<std::int64_t>(share.inPlace ? std::max(in, out) : out);
+  }
 }
 
 void describe(Share& share, farandole_set set, Dice& dice) {
