@@ -71,9 +71,9 @@ foreach(layout 1+1 2+2)
   endforeach()
 endforeach()
 # Outputs of all sizes, through the hierarchy of two machines with two ranks each.
-add_test(NAME conformance.without_launcher.2x2.outputs
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh 2 2 $<TARGET_FILE:core_rank> outputs 400 9)
-set_tests_properties(conformance.without_launcher.2x2.outputs PROPERTIES LABELS conformance TIMEOUT 240)
+add_test(NAME conformance.without_launcher.2+2.outputs
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh 2+2 $<TARGET_FILE:core_rank> outputs 400 9)
+set_tests_properties(conformance.without_launcher.2+2.outputs PROPERTIES LABELS conformance TIMEOUT 240)
 
 # The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
 find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
