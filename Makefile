@@ -24,7 +24,7 @@ help: ## this list
 	@echo "make install PREFIX=DIR  install command, library, headers (default $(PREFIX))"
 	@echo "make wheel               build/wheels: the packages farandole and farandole-horovod for pip"
 	@echo "make bench               this machine's figures, beside those of the peers that are installed"
-	@echo "make soak ROUNDS=N       conformance and multi-process tests again and again (default $(ROUNDS))"
+	@echo "make soak ROUNDS=N       tests again and again, random batches, attacks, fuzzers: about N quarters of an hour (default $(ROUNDS))"
 	@echo "make attack MINUTES=N    kills, stops, hostile bytes and overwritten memory, on running jobs (default $(MINUTES); root)"
 	@echo "make asan, make tsan     the tests under the sanitizers"
 	@echo "make arm64               build for arm64, and run the kernels' tests in an emulator"
@@ -72,6 +72,10 @@ bench: build
 
 soak: deps-test build
 	@ctest --test-dir build --output-on-failure -L 'conformance|multiproc' --repeat until-fail:$(ROUNDS)
+	@BATCH_SEED=$$RANDOM BATCH_SECONDS=$$(($(ROUNDS) * 20)) ctest --test-dir build --output-on-failure -R conformance.batches
+	@/usr/bin/python3 tests/attack/attack.py --seed $$RANDOM --seconds $$(($(ROUNDS) * 180))
+	@tools/deps build fuzz
+	@tools/fuzz $$(($(ROUNDS) * 60)) $(JOBS)
 
 attack: deps-test build
 	@/usr/bin/python3 tests/attack/attack.py --seconds $$(($(MINUTES) * 60))
