@@ -1,5 +1,6 @@
 #include "link/mesh_core.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace {
 // processors they may be slow to read it.
 constexpr Duration kGoodbyeTime = std::chrono::milliseconds(2000);
 constexpr Duration kStopTime = std::chrono::milliseconds(2500);
+// For connections that are being made when this rank leaves.
+constexpr Duration kDialTime = std::chrono::milliseconds(250);
 
 Status shutDown() { return Status(Code::kShutdown, "this rank has shut down its connections"); }
 
@@ -235,7 +238,22 @@ void LinkMesh::Core::leaveAll() {
   }
 }
 
+void LinkMesh::Core::awaitDials() {
+  const auto dialling = [this] {
+    const std::lock_guard lock(mutex_);
+    return !stopped_ && std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+      return std::any_of(peer.lanes.begin(), peer.lanes.end(),
+                         [](const Lane& lane) { return lane.state == LaneState::kDialling; });
+    });
+  };
+  for (const Deadline deadline = Deadline::after(kDialTime); dialling() && !deadline.passed();) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void LinkMesh::Core::stop() {
+  // One that ends before its goodbye is taken for the end of this rank.
+  awaitDials();
   const Deadline deadline = Deadline::after(kStopTime);
   {
     const std::lock_guard lock(mutex_);

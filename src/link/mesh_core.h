@@ -70,6 +70,8 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   void admitted(link::Established established);
   void peerEnded(int peer, Status why);
   void cancelDials(int peer);
+  // Until no connection is being made, for a moment at most.
+  void awaitDials();
   void leaveAll();
   void tellControl(int peer, std::string& message);
   void tellEnd(int peer, const Status& why);

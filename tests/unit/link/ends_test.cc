@@ -40,6 +40,19 @@ TEST(LinkEnds, WhatWasSentBeforeAGoodbyeCanStillBeReceived) {
   EXPECT_EQ(none.wait().code(), Code::kShutdown);
 }
 
+// The other side may have accepted what this one is still about to hear of.
+TEST(LinkEnds, WhoLeavesWhileItConnectsSaysGoodbye) {
+  for (int round = 0; round < 30; ++round) {
+    Pair pair;
+    Outcome ended;
+    pair.b->onPeerEnd([done = ended.callback()](int, const Status& why) { done(why); });
+    ASSERT_TRUE(pair.a->sendControl(1, "x").ok());
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * round));
+    pair.a->stop();
+    ASSERT_EQ(ended.wait().code(), Code::kShutdown) << ended.wait().message();
+  }
+}
+
 TEST(LinkEnds, StopDoesNotWaitForACallbackThatBlocks) {
   Pair pair;
   std::atomic<bool> release{false};
