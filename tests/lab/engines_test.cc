@@ -372,9 +372,8 @@ TEST(LabEngines, SuspendedMachineIsLostWithAllItsRanks) {
   const Outcome outcome = job->finish();
   EXPECT_EQ(outcome.code, 1);
   // ssh looks after its connection, too, and may be first.
-  EXPECT_THAT(outcome.err,
-              AnyOf(HasSubstr("host h1: nothing has been heard from it for 8 s"),
-                    HasSubstr("host h1: the connection to its agent broke")));
+  EXPECT_THAT(outcome.err, AnyOf(HasSubstr("host h1: nothing has been heard from it for 8 s"),
+                                 HasSubstr("host h1: the connection to its agent broke")));
   EXPECT_THAT(outcome.err,
               HasSubstr("first cause: ranks 2, 3 on h1 are out of reach: their host was lost"));
   // Whoever was first to notice: the launcher, or the connection with one of them.

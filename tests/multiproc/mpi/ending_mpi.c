@@ -9,18 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef int Test(void *request, int *flag, void *status);
+typedef int Test(void* request, int* flag, void* status);
 
 static void endIfTold(void) {
-  const char *const rank = getenv("OMPI_COMM_WORLD_RANK");
-  const char *const file = getenv("MPI_ENDS_AT");
+  const char* const rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char* const file = getenv("MPI_ENDS_AT");
   static int done = 0;
   if (done != 0) return;
   if (rank == NULL || file == NULL || strcmp(rank, "0") != 0 || access(file, F_OK) != 0) return;
   done = 1;
   char begun[4096];
   snprintf(begun, sizeof begun, "%s.begun", file);
-  FILE *const mark = fopen(begun, "w");
+  FILE* const mark = fopen(begun, "w");
   if (mark != NULL) fclose(mark);
   if (strcmp(getenv("MPI_ENDS_BY"), "exit") == 0) exit(255);
   int ends[2];
@@ -30,9 +30,9 @@ static void endIfTold(void) {
   close(ends[1]);
 }
 
-int MPI_Test(void *request, int *flag, void *status) {
-  static Test *next = NULL;
-  if (next == NULL) next = (Test *)dlsym(RTLD_NEXT, "MPI_Test");
+int MPI_Test(void* request, int* flag, void* status) {
+  static Test* next = NULL;
+  if (next == NULL) next = (Test*)dlsym(RTLD_NEXT, "MPI_Test");
   if (next == NULL) abort();
   endIfTold();
   return next(request, flag, status);
