@@ -7,6 +7,7 @@
 // leave by joining, and process sets are exchanged. leave: in the midst of it rank 1 ends, and all
 // the others must be told so.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -30,9 +31,15 @@ std::uint64_t seed = 1;
 long checks = 0;
 std::optional<std::int64_t> leaveIn;  // rank 1, in that round
 
+// In good order, but in the midst of things: what is in flight is not waited for, nor freed.
+[[noreturn]] void endHere() {
+  farandole_shutdown();
+  std::_Exit(0);
+}
+
 // What the others may be told then.
 void mustUnlessLeft(farandole_code code, const std::string& what) {
-  if (leaveIn && code == FARANDOLE_PEER_LOST) std::exit(0);
+  if (leaveIn && code == FARANDOLE_PEER_LOST) endHere();
   must(code, what);
 }
 
@@ -255,7 +262,7 @@ void finish(Flight& flight, Dice& dice) {
   dice.shuffle(flight.shares);
   for (auto& share : flight.shares) {
     const farandole_code code = farandole_wait(share->handle, kPatienceMs);
-    if (leaveIn && code == FARANDOLE_PEER_LOST) std::exit(0);
+    if (leaveIn && code == FARANDOLE_PEER_LOST) endHere();
     if (code != FARANDOLE_OK) {
       farandole_error error = {};
       error.struct_size = sizeof error;
@@ -274,9 +281,9 @@ void finish(Flight& flight, Dice& dice) {
     check(flight.round, *share);
     must(farandole_release(share->handle), "release");
     share->handle = 0;
-    if (leaveIn == flight.round && rank == 1 && dice.percent(20)) std::exit(0);
+    if (leaveIn == flight.round && rank == 1 && dice.percent(20)) endHere();
   }
-  if (leaveIn == flight.round && rank == 1) std::exit(0);
+  if (leaveIn == flight.round && rank == 1) endHere();
 }
 
 void join(const BatchOptions& options, const std::vector<farandole_set>& sets, std::int64_t round,

@@ -80,15 +80,10 @@ TEST(MpiLender, SilentVisitorDoesNotProlongTheWait) {
 
 TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
   const UniqueFd visitor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = 64;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  std::vector<UniqueFd> filling;
-  for (int fd = ::dup(visitor.get()); fd >= 0; fd = ::dup(visitor.get())) filling.emplace_back(fd);
-  filling.pop_back();  // for the listener
+  // Started while there are descriptors: sanitizers need some to look at a new thread.
+  std::atomic<bool> full{false};
   std::thread connecting([&] {
+    while (!full) std::this_thread::yield();
     const std::string name = ticketSocket(job(), 4);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -100,9 +95,18 @@ TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
       std::this_thread::yield();
     }
   });
+  rlimit before{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<UniqueFd> filling;
+  for (int fd = ::dup(visitor.get()); fd >= 0; fd = ::dup(visitor.get())) filling.emplace_back(fd);
+  filling.pop_back();  // for the listener
+  full = true;
   const auto ticket = awaitTicket(job(), 4, soon());
-  connecting.join();
   filling.clear();
+  connecting.join();
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_NE(ticket.status().code(), Code::kTimeout);
   EXPECT_THAT(ticket.status().message(), testing::HasSubstr("Too many open files"));
