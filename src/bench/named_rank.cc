@@ -108,6 +108,8 @@ class NamedRank {
     const std::string name = fmt::format("bench/{}/{}", bench::name(job.work), job.bytes);
     const std::int64_t count = layout.inCount();
     farandole_request request = requestOf(job, name.c_str(), *in, *out, &count);
+    request.output_bytes =
+        static_cast<std::int64_t>(layout.inPlace() ? layout.inBytes() : layout.outBytes());
     if (job.ordered) {
       // Their order tells them apart, as MPI's does.
       request.flags = FARANDOLE_FLAG_ORDERED;
