@@ -83,7 +83,8 @@ std::vector<std::string> seeds() {
   end.host = "node1";
   const std::vector<std::string> frames = {
       encodeStart(plan()),
-      encodeHello({"0.1.0", "node1", "boot", "10.0.0.1 22 10.0.0.2 22", 4, 29500}),
+      encodeHello(
+          {"0.1.0", "node1", "boot", "10.0.0.1 22 10.0.0.2 22", "net", {"10.0.0.2"}, 4, 29500}),
       encodePids({{0, 100}, {1, 101}}),
       encodeOutput(1, Stream::kErr, "text\n"),
       encodeRankEnded(end, true),

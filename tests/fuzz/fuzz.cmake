@@ -7,7 +7,7 @@ if(FARANDOLE_FUZZ)
   add_custom_target(fuzzers)
   # What all link, and libFuzzer's entry points.
   add_library(fuzz_common OBJECT ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc ${PROJECT_SOURCE_DIR}/src/base/status.cc
-    ${PROJECT_SOURCE_DIR}/src/bootstrap/wire.cc)
+    ${PROJECT_SOURCE_DIR}/src/base/limits.cc ${PROJECT_SOURCE_DIR}/src/bootstrap/wire.cc)
   target_link_libraries(fuzz_common PUBLIC farandole_options)
   target_compile_options(fuzz_common PUBLIC -O1)
   target_link_options(fuzz_common PUBLIC -fsanitize=fuzzer)

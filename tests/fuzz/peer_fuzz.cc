@@ -382,11 +382,11 @@ class Rank {
   static bool greedy(std::span<const std::byte> record, bool log) {
     const auto large = [](const Meta& meta) { return meta.bytes() > kMostBytes; };
     if (log) {
-      const auto entry = decodeLogEntry(record);
+      const auto entry = decodeLogEntry(record, kMembers);
       const auto* define = entry ? std::get_if<Define>(&*entry) : nullptr;
       return define != nullptr && large(define->meta);
     }
-    const auto submission = decodeSubmission(record);
+    const auto submission = decodeSubmission(record, kMembers);
     const auto* announce = submission ? std::get_if<Announce>(&*submission) : nullptr;
     return announce != nullptr && large(announce->meta);
   }
@@ -440,7 +440,7 @@ class Rank {
   void step() {
     for (int i = 0; i < 8 && set_->step(Clock::now()); ++i) {
     }
-    set_->checkStalls(Clock::now(), std::chrono::hours(1), Duration::zero());
+    set_->checkStalls(Clock::now(), {}, std::chrono::hours(1), Duration::zero());
   }
 
   const int me_;
