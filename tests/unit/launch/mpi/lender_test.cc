@@ -80,7 +80,7 @@ TEST(MpiLender, SilentVisitorDoesNotProlongTheWait) {
 
 TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
   const UniqueFd visitor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Started while there are descriptors: sanitizers need some to look at a new thread.
+  // Begins and ends while there are descriptors: sanitizers need some to look at a thread.
   std::atomic<bool> full{false};
   std::thread connecting([&] {
     while (!full) std::this_thread::yield();
@@ -94,6 +94,7 @@ TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
            !limit.passed()) {
       std::this_thread::yield();
     }
+    while (full) std::this_thread::yield();
   });
   rlimit before{};
   EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -106,6 +107,7 @@ TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
   full = true;
   const auto ticket = awaitTicket(job(), 4, soon());
   filling.clear();
+  full = false;
   connecting.join();
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_NE(ticket.status().code(), Code::kTimeout);
