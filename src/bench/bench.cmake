@@ -2,6 +2,7 @@
 # tools/peers, never here: a build of Farandole needs no MPI.
 file(GLOB bench_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/bench/*.cc)
 add_library(farandole_bench STATIC ${bench_sources})
+farandole_unity(farandole_bench ${bench_sources})
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)

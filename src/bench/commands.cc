@@ -15,11 +15,6 @@
 namespace farandole::bench {
 namespace {
 
-void say(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stdout);
-  std::fflush(stdout);
-}
-
 std::vector<Memory> memoriesOf(const std::string& text) {
   if (text == "ordinary") return {Memory::kOrdinary};
   if (text == "shared") return {Memory::kShared};

@@ -19,7 +19,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr int kMostRanks = 64;
+constexpr int kMostHostedRanks = 64;
 constexpr const char* kAnyPort = "9";
 
 struct FreeAddresses {
@@ -85,8 +85,8 @@ Result<HostedRanks> HostedRanks::of(const HostOptions& options) {
   if (plan.address_.empty()) {
     return Status::invalid("--hosts names no other machine; leave it out to measure this one");
   }
-  if (plan.ranks_ > kMostRanks) {
-    return Status::invalid(fmt::format("--hosts: at most {} ranks", kMostRanks));
+  if (plan.ranks_ > kMostHostedRanks) {
+    return Status::invalid(fmt::format("--hosts: at most {} ranks", kMostHostedRanks));
   }
   plan.hosts_ = std::move(*hosts);
   return plan;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, kWorkCount> kWorkNames = {
     "allreduce", "allgather", "broadcast", "alltoall", "reducescatter", "reduce",
     "gather",    "scatter",   "barrier",   "resnet50", "vgg16",         "bound"};
-constexpr int kMostIterations = 10'000'000;
+constexpr int kMostJobIterations = 10'000'000;
 
 }  // namespace
 
@@ -69,8 +69,9 @@ Result<Job> Job::parse(std::string_view line) {
   const auto knownOp = reduceOpFromName(op);
   const bool knownMemory = memory == "shared" || memory == "ordinary";
   if (!complete || !(promise.empty() || promise == "ordered") || verb != "run" || !knownWork ||
-      !knownDtype || !knownOp || !knownMemory || job.warmup < 0 || job.warmup > kMostIterations ||
-      job.iterations < 1 || job.iterations > kMostIterations) {
+      !knownDtype || !knownOp || !knownMemory || job.warmup < 0 ||
+      job.warmup > kMostJobIterations || job.iterations < 1 ||
+      job.iterations > kMostJobIterations) {
     return Status::invalid(fmt::format("not a benchmark command: '{}'", line));
   }
   job.work = *knownWork;

@@ -15,23 +15,18 @@
 namespace farandole::bench {
 namespace {
 
-constexpr int kMostRanks = 1024;
+constexpr int kMostStartedRanks = 1024;
 constexpr std::size_t kMostOutput = std::size_t{4} << 30;
 constexpr int kChattyRanks = 2;
 // Not more for a start: some launchers wait for ever for ranks that ended at once.
-constexpr auto kStartTime = std::chrono::seconds(30);
+constexpr auto kCommandTime = std::chrono::seconds(30);
 constexpr auto kOutputTime = std::chrono::seconds(120);
-
-void say(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stdout);
-  std::fflush(stdout);
-}
 
 // Until the command has ended.
 LaunchContender whole(std::string name, Side side, TimedCommand command) {
   return {std::move(name), side, [command]() -> Result<LaunchSample> {
             auto run = runTimed(
-                command, [](std::string_view) {}, Deadline::after(kStartTime));
+                command, [](std::string_view) {}, Deadline::after(kCommandTime));
             if (!run.ok()) return run.status();
             return LaunchSample{run->ended};
           }};
@@ -41,7 +36,7 @@ LaunchContender whole(std::string name, Side side, TimedCommand command) {
 LaunchContender firstOutput(std::string name, Side side, TimedCommand command) {
   return {std::move(name), side, [command]() -> Result<LaunchSample> {
             auto run = runTimed(
-                command, [](std::string_view) {}, Deadline::after(kStartTime));
+                command, [](std::string_view) {}, Deadline::after(kCommandTime));
             if (!run.ok()) return run.status();
             if (run->firstByte == 0) return Status::internal("the rank's output did not arrive");
             return LaunchSample{run->firstByte};
@@ -207,9 +202,10 @@ Result<std::vector<int>> parseRankCounts(std::string_view text) {
     int count = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
     if (error != std::errc() || end != word.data() + word.size() || count < 1 ||
-        count > kMostRanks) {
-      return Status::invalid(fmt::format(
-          "'{}' is not a number of ranks from 1 to {}; write for example 2,64", word, kMostRanks));
+        count > kMostStartedRanks) {
+      return Status::invalid(
+          fmt::format("'{}' is not a number of ranks from 1 to {}; write for example 2,64", word,
+                      kMostStartedRanks));
     }
     counts.push_back(count);
     if (comma == std::string_view::npos) return counts;

@@ -10,12 +10,12 @@ namespace farandole::bench {
 namespace {
 
 // DeepSpeed compiles itself on its first start.
-constexpr auto kStartTime = std::chrono::seconds(180);
+constexpr auto kLineUpTime = std::chrono::seconds(180);
 
 }  // namespace
 
 Result<RankGroup*> LineUp::start(LaunchPlan plan) {
-  auto group = RankGroup::start(std::move(plan), Deadline::after(kStartTime));
+  auto group = RankGroup::start(std::move(plan), Deadline::after(kLineUpTime));
   if (!group.ok()) return group.status();
   groups_.push_back(std::move(*group));
   return groups_.back().get();

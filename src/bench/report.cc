@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -181,6 +182,11 @@ Status writeFile(const std::string& path, const std::string& content) {
   out << content;
   out.close();
   return out ? Status() : Status::unavailable("cannot write " + path);
+}
+
+void say(const std::string& text) {
+  std::fputs((text + "\n").c_str(), stdout);
+  std::fflush(stdout);
 }
 
 }  // namespace farandole::bench

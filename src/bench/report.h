@@ -54,4 +54,7 @@ std::string_view name(Side side);  // "farandole", "peer", "bound"
 std::string processorModel();      // as the kernel names it
 Status writeFile(const std::string& path, const std::string& content);
 
+// A line on stdout, at once.
+void say(const std::string& text);
+
 }  // namespace farandole::bench

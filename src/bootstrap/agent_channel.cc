@@ -15,7 +15,7 @@
 namespace farandole {
 namespace {
 
-constexpr Duration kTurnLimit = std::chrono::seconds(1);
+constexpr Duration kLongestWaitTurn = std::chrono::seconds(1);
 // After its deadline a request is withdrawn; the agent then says what was missing. Only an agent
 // that does not run makes anyone wait this long.
 constexpr Duration kWithdrawal = std::chrono::milliseconds(250);
@@ -77,8 +77,8 @@ wire::Answer AgentClient::Channel::request(
   const auto waitUntil = [&](Deadline until) {
     // In slices, because the clock's last moment cannot be handed to the condition variable, and
     // so that it is noticed when this process was stopped.
-    RunningDeadline limit(until, kTurnLimit);
-    while (!over() && !limit.passed()) answered_.wait_for(lock, limit.get().left(kTurnLimit));
+    RunningDeadline limit(until, kLongestWaitTurn);
+    while (!over() && !limit.passed()) answered_.wait_for(lock, limit.get().left(kLongestWaitTurn));
   };
   waitUntil(deadline);
   const bool late = !over();
@@ -146,7 +146,7 @@ bool AgentClient::Channel::turn() {
                                  {lost ? -1 : fd_.get(), events, 0},
                                  {lost ? -1 : agent_.get(), POLLIN, 0}}};
   const int ready =
-      ::poll(entries.data(), entries.size(), pollMilliseconds(Deadline::never(), kTurnLimit));
+      ::poll(entries.data(), entries.size(), pollMilliseconds(Deadline::never(), kLongestWaitTurn));
   if (ready <= 0) return true;
   if (entries[0].revents != 0) {
     std::uint64_t count = 0;

@@ -25,7 +25,7 @@ constexpr std::size_t kUnreadPause = std::size_t{4} << 20;
 constexpr std::size_t kUnreadLimit = std::size_t{128} << 20;
 constexpr std::size_t kStrangers = 64;
 constexpr std::size_t kMaxReport = 1024;
-constexpr Duration kTurnLimit = std::chrono::seconds(1);
+constexpr Duration kLongestLoopTurn = std::chrono::seconds(1);
 constexpr Duration kCatchUpLimit = std::chrono::seconds(1);
 // How often it is looked whether ranks stand still.
 constexpr Duration kLookEvery = std::chrono::milliseconds(500);
@@ -139,7 +139,7 @@ void AgentServer::Loop::turn() {
     entries.push_back({connection.fd.get(), events, 0});
     ranks.push_back(rank);
   }
-  const Duration limit = connections_.empty() ? kTurnLimit : kLookEvery;
+  const Duration limit = connections_.empty() ? kLongestLoopTurn : kLookEvery;
   const int ready =
       ::poll(entries.data(), entries.size(), pollMilliseconds(doorkeeper_->nextCall(), limit));
   if (ready < 0) return;

@@ -24,7 +24,7 @@ using meeting::Part;
 using meeting::Terms;
 
 constexpr int kMaxLocalSize = 1024;
-constexpr Duration kTurnLimit = std::chrono::milliseconds(100);
+constexpr Duration kLongestMeetingTurn = std::chrono::milliseconds(100);
 constexpr Duration kHearWhy = std::chrono::milliseconds(200);
 
 Status explained(const Terms& terms, Status seen) {
@@ -56,8 +56,8 @@ Result<std::vector<Member>> awaitTable(const Terms& terms, const Admission& room
     }
     FARANDOLE_RETURN_IF_ERROR(meeting::stillWorthWaiting(terms, asked));
     std::array<pollfd, 2> entries{{{room.fd.get(), POLLIN, 0}, {room.host.get(), POLLIN, 0}}};
-    const int ready =
-        ::poll(entries.data(), entries.size(), pollMilliseconds(terms.deadline, kTurnLimit));
+    const int ready = ::poll(entries.data(), entries.size(),
+                             pollMilliseconds(terms.deadline, kLongestMeetingTurn));
     if (ready <= 0) continue;
     if (entries[0].revents == 0) return explained(terms, hostLost());
     Result<Part> part = meeting::receivePart(room.fd.get());

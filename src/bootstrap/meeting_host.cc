@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kStrangers = 64;
 constexpr Duration kAskEvery = std::chrono::milliseconds(200);
-constexpr Duration kTurnLimit = std::chrono::milliseconds(100);
+constexpr Duration kLongestHostTurn = std::chrono::milliseconds(100);
 constexpr Duration kSayWhy = std::chrono::milliseconds(500);
 constexpr Duration kHearWhy = std::chrono::milliseconds(200);
 
@@ -112,8 +112,8 @@ Status MeetingHost::gather() {
       entries.push_back({table_[static_cast<std::size_t>(rank)].pidfd.get(), POLLIN, 0});
       ranks.push_back(rank);
     }
-    const int limit = std::min(pollMilliseconds(terms_.deadline, kTurnLimit),
-                               pollMilliseconds(doorkeeper_->nextCall(), kTurnLimit));
+    const int limit = std::min(pollMilliseconds(terms_.deadline, kLongestHostTurn),
+                               pollMilliseconds(doorkeeper_->nextCall(), kLongestHostTurn));
     if (::poll(entries.data(), entries.size(), limit) < 0) continue;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (entries[1 + 2 * i].revents != 0) {

@@ -57,6 +57,12 @@ class Writer {
   std::size_t used_ = 0;
 };
 
+// What has been written, as a string.
+inline std::string stringOf(const Writer& writer) {
+  const auto bytes = writer.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}

@@ -22,11 +22,6 @@ constexpr std::uint8_t kAnswer = 16;   // number u32, code u8, text
 constexpr std::uint8_t kRankEnd = 17;  // rank i32, host, text
 constexpr std::uint8_t kHello = 18;    // nothing: makes the connection
 
-std::string stringOf(const Writer& writer) {
-  const auto bytes = writer.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 Writer begin(std::uint8_t type) {
   Writer writer;
   writer.number(type);

@@ -38,11 +38,6 @@ struct Invitation {
 // Intel MPI never gathers an empty part.
 constexpr std::string_view kNothing = "-";
 
-std::string stringOf(const Writer& writer) {
-  const auto bytes = writer.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::string encode(const Card& card) {
   Writer writer;
   writer.text(card.machine);

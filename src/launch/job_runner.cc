@@ -27,8 +27,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kLongestStep = milliseconds(1000);
-// How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
-constexpr auto kKillPatience = seconds(10);
 // How long the other machines' agents may take to clear up before we let go of them.
 constexpr auto kFarewell = seconds(12);
 // How long MPI's starter may take to notice that all its processes have gone.

@@ -4,7 +4,7 @@ namespace farandole {
 namespace {
 
 constexpr std::size_t kLongest = 1000;
-constexpr std::size_t kKept = 32 << 10;
+constexpr std::size_t kKeptText = 32 << 10;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void LastLines::add(std::string_view line) {
   text_ += line;
   text_ += '\n';
   // Seldom, and then by half: constant cost per byte.
-  if (text_.size() > 2 * kKept) text_.erase(0, text_.find('\n', text_.size() - kKept) + 1);
+  if (text_.size() > 2 * kKeptText) text_.erase(0, text_.find('\n', text_.size() - kKeptText) + 1);
 }
 
 std::string LastLines::get(int count) const {

@@ -21,8 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
-constexpr auto kKillPatience = seconds(10);
 // Helpers of a rank that notice its end by themselves are given this long to do so.
 constexpr auto kLeftoverPatience = milliseconds(250);
 // Somebody who kills one guardian after another gets the better of us.

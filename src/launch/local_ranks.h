@@ -6,6 +6,7 @@
 
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,6 +26,9 @@
 #include "launch/signals.h"
 
 namespace farandole {
+
+// How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
+inline constexpr auto kKillPatience = std::chrono::seconds(10);
 
 class LocalRanks {
  public:

@@ -34,21 +34,16 @@ constexpr std::string_view kFamilies[] = {
     "DNNL_",  "ONEDNN_", "IPEX_",     "XLA_",      "KERAS_",   "HF_",    "FARANDOLE_",
 };
 // Of those families: who a rank of a surrounding job is, and its secrets.
-constexpr std::string_view kKept[] = {
+constexpr std::string_view kKeptHere[] = {
     "FARANDOLE_SECRET",   "FARANDOLE_AGENT", "FARANDOLE_JOB",  "FARANDOLE_RUN_", "FARANDOLE_SSH",
     "HOROVOD_SECRET_KEY", "I_MPI_HYDRA_",    "OMPI_MCA_orte_", "TORCHELASTIC_",
 };
-
-bool startsWithAny(std::string_view name, const auto& prefixes) {
-  return std::any_of(std::begin(prefixes), std::end(prefixes),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
 
 }  // namespace
 
 bool isPassedOn(std::string_view name) {
   if (name.starts_with("I_MPI_HYDRA_IFACE")) return true;
-  if (startsWithAny(name, kKept)) return false;
+  if (startsWithAny(name, kKeptHere)) return false;
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
          startsWithAny(name, kFamilies);
 }

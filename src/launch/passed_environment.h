@@ -1,6 +1,8 @@
 // Which variables of the user's go with a job to other machines.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,5 +24,11 @@ struct PassedEnvironment {
   std::vector<std::string> held;  // would be passed on if they were no secrets
 };
 PassedEnvironment passedEnvironment(const char* const* environment);
+
+// Whether a name belongs to one of several families.
+bool startsWithAny(std::string_view name, const auto& prefixes) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 }  // namespace farandole

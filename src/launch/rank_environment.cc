@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "launch/passed_environment.h"
 #include "launch/python_path.h"
 
 namespace farandole {
@@ -94,12 +95,7 @@ constexpr struct {
 // manager as if it were the surrounding rank.
 constexpr std::string_view kForeign[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
 // User settings that begin like those.
-constexpr std::string_view kKept[] = {"PMIX_MCA_", "PMI_MCA_"};
-
-bool startsWithAny(std::string_view name, const auto& prefixes) {
-  return std::any_of(std::begin(prefixes), std::end(prefixes),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
+constexpr std::string_view kKeptForPmi[] = {"PMIX_MCA_", "PMI_MCA_"};
 
 }  // namespace
 
@@ -138,7 +134,7 @@ std::vector<std::string> rankEnvironment(const JobPlan& plan, const RankPlan& ra
     const std::string_view entry(*inherited);
     const std::string_view name = entry.substr(0, entry.find('='));
     if (names.contains(name)) continue;
-    if (startsWithAny(name, kForeign) && !startsWithAny(name, kKept)) continue;
+    if (startsWithAny(name, kForeign) && !startsWithAny(name, kKeptForPmi)) continue;
     environment.emplace_back(entry);
   }
   addPythonPath(environment);

@@ -60,7 +60,7 @@ Status add(std::vector<std::string>& words, const KnownOption& option, const std
     return {};
   }
   const auto wanted = truth(value);
-  if (!wanted) return Status::invalid(where + " is true or false, not " + quoted(value));
+  if (!wanted) return Status::invalid(where + " is true or false, not " + farandole::quoted(value));
   if (*wanted) words.push_back(option.name);
   return {};
 }
@@ -102,17 +102,18 @@ Result<std::vector<std::string>> optionsFromYaml(const std::string& path, std::s
       const std::string where = at(entry.first.Mark());
       const std::string name = dashed(key);
       const KnownOption* option = find(known, name);
-      if (option == nullptr) return Status::invalid(where + unknown(quoted(key), name, known));
+      if (option == nullptr)
+        return Status::invalid(where + unknown(farandole::quoted(key), name, known));
       std::vector<std::string> values;
       if (entry.second.IsSequence() && option->repeatable) {
         for (const auto& item : entry.second) values.push_back(item.as<std::string>());
       } else if (entry.second.IsScalar() || entry.second.IsNull()) {
         values.push_back(entry.second.IsNull() ? "" : entry.second.as<std::string>());
       } else {
-        return Status::invalid(where + quoted(key) + " takes one value");
+        return Status::invalid(where + farandole::quoted(key) + " takes one value");
       }
       for (const std::string& value : values) {
-        FARANDOLE_RETURN_IF_ERROR(add(words, *option, value, where + quoted(key)));
+        FARANDOLE_RETURN_IF_ERROR(add(words, *option, value, where + farandole::quoted(key)));
       }
     }
   } catch (const YAML::Exception& error) {

@@ -179,12 +179,12 @@ Status addAdvertised(const std::string& text, JobPlan& plan) {
 // A step frees what the next one allocates again. Given back to the kernel in between, every page
 // has to be cleared and mapped anew: a small CNN then trains 6 % slower, and its steps vary more.
 void keepFreedMemory(JobPlan& plan) {
-  constexpr std::pair<const char*, const char*> kVariables[] = {
+  constexpr std::pair<const char*, const char*> kMallocVariables[] = {
       {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
       {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
       {"MALLOC_TOP_PAD_", "67108864"},
   };
-  for (const auto& [name, value] : kVariables) {
+  for (const auto& [name, value] : kMallocVariables) {
     const char* own = std::getenv(name);
     plan.settings.emplace_back(name, own != nullptr ? own : value);
   }

@@ -12,30 +12,30 @@ constexpr std::uint32_t kHelloMagic = 0x484c5246;    // "FRLH"
 constexpr std::uint32_t kVerdictMagic = 0x564c5246;  // "FRLV"
 constexpr std::uint16_t kHelloVersion = 2;
 
-Status broken(const char* what) {
+Status brokenFrame(const char* what) {
   return Status(Code::kMismatch, std::string("it sent a frame with ") + what);
 }
 
 Status checkData(const FrameHeader& header) {
-  if (header.total > kMaxMessage) return broken("a message that is too long");
-  if (header.length > kMaxChunk) return broken("a piece that is too long");
-  if (header.length == 0 && header.total != 0) return broken("an empty piece");
+  if (header.total > kMaxMessage) return brokenFrame("a message that is too long");
+  if (header.length > kMaxChunk) return brokenFrame("a piece that is too long");
+  if (header.length == 0 && header.total != 0) return brokenFrame("an empty piece");
   if (header.offset > header.total || header.length > header.total - header.offset) {
-    return broken("a piece that lies outside its message");
+    return brokenFrame("a piece that lies outside its message");
   }
   return {};
 }
 
 Status checkControl(const FrameHeader& header) {
-  if (header.length > kMaxControl) return broken("a control message that is too long");
+  if (header.length > kMaxControl) return brokenFrame("a control message that is too long");
   const bool plain = header.slot == 0 && header.total == 0 && header.offset == 0;
-  return plain ? Status() : broken("fields that a control message does not have");
+  return plain ? Status() : brokenFrame("fields that a control message does not have");
 }
 
 Status checkNotice(const FrameHeader& header, bool slot, bool total) {
   if (header.length != 0 || header.offset != 0 || (!slot && header.slot != 0) ||
       (!total && header.total != 0) || header.total > kMaxMessage) {
-    return broken("fields that its type does not have");
+    return brokenFrame("fields that its type does not have");
   }
   return {};
 }
@@ -51,7 +51,7 @@ Status check(const FrameHeader& header) {
     case FrameType::kCredit: return checkNotice(header, false, true);
     case FrameType::kGoodbye: return checkNotice(header, false, false);
   }
-  return broken("a type that does not exist");
+  return brokenFrame("a type that does not exist");
 }
 
 bool allZero(std::span<const std::uint8_t> bytes) {
@@ -73,8 +73,8 @@ FrameHeaderBytes encodeFrameHeader(const FrameHeader& header) {
 }
 
 Result<FrameHeader> decodeFrameHeader(std::span<const std::uint8_t, kFrameHeaderBytes> bytes) {
-  if (load<std::uint32_t>(bytes.data()) != kFrameMagic) return broken("another beginning");
-  if (load<std::uint16_t>(bytes.data() + 6) != 0) return broken("unknown flags");
+  if (load<std::uint32_t>(bytes.data()) != kFrameMagic) return brokenFrame("another beginning");
+  if (load<std::uint16_t>(bytes.data() + 6) != 0) return brokenFrame("unknown flags");
   FrameHeader header;
   header.type = static_cast<FrameType>(load<std::uint16_t>(bytes.data() + 4));
   header.epoch = load<std::uint32_t>(bytes.data() + 8);

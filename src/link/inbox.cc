@@ -6,13 +6,15 @@
 namespace farandole::link {
 namespace {
 
-Status differentSizes(std::uint64_t slot, std::uint64_t sent, std::uint64_t expected) {
+Status sizeNotExpected(std::uint64_t slot, std::uint64_t sent, std::uint64_t expected) {
   return Status(Code::kMismatch, "slot " + std::to_string(slot) + ": " + std::to_string(expected) +
                                      " bytes are to be received, but it sends " +
                                      std::to_string(sent));
 }
 
-Status broken(const char* what) { return Status(Code::kMismatch, std::string("it sent ") + what); }
+Status brokenMessage(const char* what) {
+  return Status(Code::kMismatch, std::string("it sent ") + what);
+}
 
 }  // namespace
 
@@ -24,7 +26,7 @@ Result<std::optional<LinkCallback>> Inbox::post(ReceiveOperation& operation) {
   const std::size_t index = entry->second.receives.size();
   const bool arrived = index < entry->second.arrivals.size();
   if (arrived && entry->second.arrivals[index].total != bytes) {
-    return differentSizes(slot, entry->second.arrivals[index].total, bytes);
+    return sizeNotExpected(slot, entry->second.arrivals[index].total, bytes);
   }
   entry->second.receives.push_back(std::move(operation));
   const bool asked = arrived && entry->second.arrivals[index].offered;
@@ -38,7 +40,7 @@ Result<std::optional<LinkCallback>> Inbox::post(ReceiveOperation& operation) {
 }
 
 Status Inbox::offered(std::uint64_t slot, std::uint64_t total) {
-  if (offers_ >= kMaxOffers) return broken("more offers than are allowed");
+  if (offers_ >= kMaxOffers) return brokenMessage("more offers than are allowed");
   ++offers_;
   Slot& entry = slots_[slot];
   entry.arrivals.push_back({total, true, false, false, {}});
@@ -48,31 +50,32 @@ Status Inbox::offered(std::uint64_t slot, std::uint64_t total) {
     return {};
   }
   const std::uint64_t expected = entry.receives[index].memory.size();
-  if (expected != total) return differentSizes(slot, total, expected);
+  if (expected != total) return sizeNotExpected(slot, total, expected);
   if (total <= kEagerBytes) outbox_.notice(FrameType::kPosted, slot, total);
   return {};
 }
 
 Status Inbox::startMessage(const FrameHeader& header) {
-  if (header.offset != 0) return broken("the middle of a message without its beginning");
+  if (header.offset != 0) return brokenMessage("the middle of a message without its beginning");
   Slot& entry = slots_[header.slot];
   const auto started = [](const Arrival& arrival) { return arrival.started; };
   const auto first = std::find_if_not(entry.arrivals.begin(), entry.arrivals.end(), started);
   const auto index = static_cast<std::size_t>(first - entry.arrivals.begin());
   const bool posted = index < entry.receives.size();
   if (posted && entry.receives[index].memory.size() != header.total) {
-    return differentSizes(header.slot, header.total, entry.receives[index].memory.size());
+    return sizeNotExpected(header.slot, header.total, entry.receives[index].memory.size());
   }
   if (first != entry.arrivals.end()) {
-    if (!posted || first->total != header.total) return broken("a message that it did not offer");
+    if (!posted || first->total != header.total)
+      return brokenMessage("a message that it did not offer");
     first->started = true;
     --offers_;
   } else {
     Arrival arrival{header.total, false, true, false, {}};
-    if (!posted && header.total > kEagerBytes) return broken("a large message unasked");
+    if (!posted && header.total > kEagerBytes) return brokenMessage("a large message unasked");
     if (arrival.costsCredit()) {
       const std::uint64_t cost = header.total + kMessageOverhead;
-      if (cost > window_ - held_) return broken("more unasked than it may");
+      if (cost > window_ - held_) return brokenMessage("more unasked than it may");
       held_ += cost;
     }
     if (!posted) arrival.buffer.resize(header.total);
@@ -87,7 +90,7 @@ Result<std::span<std::uint8_t>> Inbox::begin(const FrameHeader& header) {
   if (!current_) FARANDOLE_RETURN_IF_ERROR(startMessage(header));
   if (header.slot != current_->slot || header.total != current_->total ||
       header.offset != current_->received) {
-    return broken("the pieces of a message in the wrong order");
+    return brokenMessage("the pieces of a message in the wrong order");
   }
   current_->piece = header.length;
   Slot& entry = slots_[header.slot];

@@ -6,7 +6,7 @@
 namespace farandole::link {
 namespace {
 
-Status differentSizes(std::uint64_t slot, std::uint64_t sent, std::uint64_t expected) {
+Status sizeNotPosted(std::uint64_t slot, std::uint64_t sent, std::uint64_t expected) {
   return Status(Code::kMismatch, "slot " + std::to_string(slot) + ": " + std::to_string(sent) +
                                      " bytes are sent, but " + std::to_string(expected) +
                                      " are expected there");
@@ -35,7 +35,7 @@ Status Outbox::send(SendOperation& operation) {
   const bool othersWait = found != slots_.end() && !found->second.waiting.empty();
   if (!othersWait && found != slots_.end() && !found->second.posted.empty()) {
     const std::uint64_t expected = found->second.posted.front();
-    if (expected != bytes) return differentSizes(operation.slot, bytes, expected);
+    if (expected != bytes) return sizeNotPosted(operation.slot, bytes, expected);
     found->second.posted.pop_front();
     --announced_;
     if (found->second.posted.empty()) slots_.erase(found);
@@ -128,7 +128,7 @@ Status Outbox::posted(std::uint64_t slot, std::uint64_t total) {
   const std::uint64_t bytes = operation.bytes.size();
   ready_.push_back({Kind::kAsked, std::move(operation), 0});
   // Kept in line, so that it is failed together with all the others.
-  return bytes == total ? Status() : differentSizes(slot, bytes, total);
+  return bytes == total ? Status() : sizeNotPosted(slot, bytes, total);
 }
 
 Status Outbox::credit(std::uint64_t bytes) {

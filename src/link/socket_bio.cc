@@ -26,8 +26,6 @@ struct Socket {
 
 Socket& socketOf(BIO* bio) { return *static_cast<Socket*>(::BIO_get_data(bio)); }
 
-bool notNow(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 int writeSome(BIO* bio, const char* bytes, int length) {
   ::BIO_clear_retry_flags(bio);
   const Socket& socket = socketOf(bio);

@@ -4,7 +4,12 @@
 
 #include <openssl/bio.h>
 
+#include <cerrno>
+
 namespace farandole::link {
+
+// A call on a socket that does not block failed with `error`, and may succeed later.
+inline bool notNow(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 // For SSL_set_bio, which takes it over. The descriptor stays the caller's. nullptr: no memory.
 BIO* newSocketBio(int fd);

@@ -13,8 +13,6 @@
 namespace farandole::link {
 namespace {
 
-bool notNow(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 Status closed() { return Status(Code::kShutdown, "it closed the connection"); }
 
 std::size_t totalOf(std::span<const iovec> pieces) {

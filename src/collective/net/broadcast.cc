@@ -8,12 +8,12 @@
 namespace farandole::net {
 namespace {
 
-constexpr std::size_t kWindow = 4;
+constexpr std::size_t kBroadcastWindow = 4;
 
 class Broadcast final : public NetOperation {
  public:
   Broadcast(Context& shared, Segments segments, int root, Algorithm algorithm)
-      : NetOperation(shared, 2 * kWindow), segments_(std::move(segments)) {
+      : NetOperation(shared, 2 * kBroadcastWindow), segments_(std::move(segments)) {
     const std::size_t bytes = segments_.bytes();
     const bool chain = algorithm == Algorithm::kChain;
     std::size_t most = chain ? chainChunkBytes(bytes) : bytes;
@@ -54,15 +54,17 @@ class Broadcast final : public NetOperation {
   std::size_t layOut() {
     place_ = (static_cast<std::size_t>(largest(chunks_)) + 63) / 64 * 64;
     const bool packs = !std::ranges::all_of(chunks_, [](const Chunk& c) { return c.whole; });
-    return packs ? kWindow * place_ : 0;
+    return packs ? kBroadcastWindow * place_ : 0;
   }
-  std::byte* packed(std::size_t c) const { return traffic().scratch() + c % kWindow * place_; }
-  static std::size_t arriving(std::size_t c) { return c % kWindow; }
-  static std::size_t leaving(std::size_t c) { return kWindow + c % kWindow; }
+  std::byte* packed(std::size_t c) const {
+    return traffic().scratch() + c % kBroadcastWindow * place_;
+  }
+  static std::size_t arriving(std::size_t c) { return c % kBroadcastWindow; }
+  static std::size_t leaving(std::size_t c) { return kBroadcastWindow + c % kBroadcastWindow; }
 
   bool post() {
     const std::size_t c = posted_;
-    if (parent_ < 0 || c >= chunks_.size() || c >= passed_ + kWindow) return false;
+    if (parent_ < 0 || c >= chunks_.size() || c >= passed_ + kBroadcastWindow) return false;
     // Its memory may still be on the way to the children.
     if (!chunks_[c].whole && !traffic().clear(leaving(c))) return false;
     std::byte* const to = chunks_[c].whole ? chunks_[c].out : packed(c);
@@ -106,7 +108,7 @@ class Broadcast final : public NetOperation {
 
   std::size_t bytesOf(std::size_t c) const { return static_cast<std::size_t>(chunks_[c].count()); }
   bool clear() const {
-    for (std::size_t i = 0; i < kWindow; ++i) {
+    for (std::size_t i = 0; i < kBroadcastWindow; ++i) {
       if (!traffic().clear(leaving(i))) return false;
     }
     return true;

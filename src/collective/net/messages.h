@@ -16,8 +16,8 @@ enum Kind : std::uint64_t { kEnvelopes = 0, kPayload = 1, kAnswers = 2 };
 inline constexpr std::size_t kEnvelopeBytes = 24;
 inline constexpr std::size_t kAnswerBytes = 16;
 inline constexpr std::size_t kNoteBytes = 64;  // room for either
-inline constexpr std::size_t kPart = std::size_t{1} << 20;
-inline constexpr std::size_t kWindow = 4;
+inline constexpr std::size_t kMessagePart = std::size_t{1} << 20;
+inline constexpr std::size_t kMessageWindow = 4;
 inline constexpr std::byte kNothing{};  // an empty message's memory
 
 inline std::uint64_t slotsOf(const Context& context) { return context.keyBits() | kPointToPoint; }
@@ -33,14 +33,14 @@ inline std::string sizes(std::uint64_t bytes, std::uint64_t capacity, int tag) {
 
 // Bytes that follow their envelope at once are one message; the others come in parts.
 inline std::size_t partBytes(std::uint64_t bytes) {
-  return bytes <= kEagerSend ? kEagerSend : kPart;
+  return bytes <= kEagerSend ? kEagerSend : kMessagePart;
 }
 
 // Counters: 0 the answer, 1 the envelope, from 2 on the bytes.
 class PointToPoint::Send final : public NetOperation {
  public:
   Send(PointToPoint& parent, const void* in, std::size_t bytes, int to, int tag)
-      : NetOperation(parent.context_, 2 + kWindow, slotsOf(parent.context_)),
+      : NetOperation(parent.context_, 2 + kMessageWindow, slotsOf(parent.context_)),
         parent_(parent),
         in_(static_cast<const std::byte*>(in)),
         bytes_(bytes),
@@ -91,15 +91,15 @@ class PointToPoint::Send final : public NetOperation {
     if (!answered_ && !takeAnswer()) return Advance::kSomething;
     bool something = false;
     while (!eager_ && sent_ < bytes_) {
-      const std::size_t counter = 2 + sent_ / kPart % kWindow;
+      const std::size_t counter = 2 + sent_ / kMessagePart % kMessageWindow;
       if (!traffic().clear(counter)) break;
-      const std::size_t part = std::min(kPart, bytes_ - sent_);
+      const std::size_t part = std::min(kMessagePart, bytes_ - sent_);
       traffic().send(to_, step(kPayload, number_), std::span(in_ + sent_, part), counter);
       sent_ += part;
       something = true;
     }
     bool through = eager_ || sent_ == bytes_;
-    for (std::size_t i = 1; i < 2 + kWindow; ++i) through = through && traffic().clear(i);
+    for (std::size_t i = 1; i < 2 + kMessageWindow; ++i) through = through && traffic().clear(i);
     if (through) return Advance::kDone;
     return something ? Advance::kSomething : Advance::kNothing;
   }
@@ -136,7 +136,7 @@ class PointToPoint::Receive final : public NetOperation {
  public:
   Receive(PointToPoint& parent, void* out, std::size_t capacity, int from, int tag,
           Received* received)
-      : NetOperation(parent.context_, 1 + kWindow, slotsOf(parent.context_)),
+      : NetOperation(parent.context_, 1 + kMessageWindow, slotsOf(parent.context_)),
         parent_(parent),
         out_(static_cast<std::byte*>(out)),
         capacity_(capacity),
@@ -192,7 +192,7 @@ class PointToPoint::Receive final : public NetOperation {
     if (envelope_.local != nullptr) return copyLocal(budget);
     something = postParts() || something;
     bool through = posted_ == envelope_.bytes;
-    for (std::size_t i = 1; i < 1 + kWindow; ++i) through = through && traffic().clear(i);
+    for (std::size_t i = 1; i < 1 + kMessageWindow; ++i) through = through && traffic().clear(i);
     if (!through) return something ? Advance::kSomething : Advance::kNothing;
     if (!answered_) answer(true);
     return complete();
@@ -203,7 +203,7 @@ class PointToPoint::Receive final : public NetOperation {
     bool something = false;
     const std::size_t part = partBytes(envelope_.bytes);
     while (posted_ < envelope_.bytes) {
-      const std::size_t counter = 1 + posted_ / part % kWindow;
+      const std::size_t counter = 1 + posted_ / part % kMessageWindow;
       if (!traffic().clear(counter)) break;
       const std::size_t bytes = std::min<std::size_t>(part, envelope_.bytes - posted_);
       traffic().receive(envelope_.source, step(kPayload, envelope_.number),
@@ -238,7 +238,7 @@ class PointToPoint::Receive final : public NetOperation {
     }
     while (posted_ < envelope_.bytes) {
       if (budget.spent()) return Advance::kSomething;
-      const std::size_t bytes = std::min<std::size_t>(kPart, envelope_.bytes - posted_);
+      const std::size_t bytes = std::min<std::size_t>(kMessagePart, envelope_.bytes - posted_);
       copy(out_ + posted_, envelope_.local->memory + posted_, bytes, Store::kCached);
       posted_ += bytes;
       budget.charge(2 * bytes);

@@ -9,15 +9,15 @@ namespace {
 
 // A message: long enough that its cost does not count, short enough that other process sets which
 // share the connection get their turn.
-constexpr std::size_t kPart = std::size_t{1} << 20;
+constexpr std::size_t kMovePart = std::size_t{1} << 20;
 // Of one transfer, under way at once.
-constexpr std::size_t kWindow = 4;
+constexpr std::size_t kMoveWindow = 4;
 constexpr std::size_t kCopyBlock = std::size_t{1} << 20;
 
 class Move final : public NetOperation {
  public:
   Move(Context& shared, MovePlan plan)
-      : NetOperation(shared, kWindow * (plan.outgoing.size() + plan.incoming.size())),
+      : NetOperation(shared, kMoveWindow * (plan.outgoing.size() + plan.incoming.size())),
         plan_(std::move(plan)) {
     traffic().keep(plan_.keep);
     // Everybody begins with another one.
@@ -63,9 +63,9 @@ class Move final : public NetOperation {
   };
 
   void addFlow(const Transfer& transfer, bool out) {
-    Flow flow{transfer, out, kWindow * flows_.size(), 0, 0, 0};
+    Flow flow{transfer, out, kMoveWindow * flows_.size(), 0, 0, 0};
     // So many steps there are.
-    flow.part = std::max(kPart, transfer.bytes / (kSteps / 2));
+    flow.part = std::max(kMovePart, transfer.bytes / (kSteps / 2));
     flow.parts = (transfer.bytes + flow.part - 1) / flow.part;
     flows_.push_back(flow);
   }
@@ -73,7 +73,7 @@ class Move final : public NetOperation {
   bool advance(Flow& flow) {
     bool something = false;
     while (flow.issued < flow.parts) {
-      const std::size_t counter = flow.firstCounter + flow.issued % kWindow;
+      const std::size_t counter = flow.firstCounter + flow.issued % kMoveWindow;
       if (!traffic().clear(counter)) break;
       const std::size_t begin = flow.issued * flow.part;
       const std::span bytes(flow.transfer.memory + begin,
@@ -91,7 +91,7 @@ class Move final : public NetOperation {
 
   bool through(const Flow& flow) const {
     if (flow.issued < flow.parts) return false;
-    for (std::size_t i = 0; i < kWindow; ++i) {
+    for (std::size_t i = 0; i < kMoveWindow; ++i) {
       if (!traffic().clear(flow.firstCounter + i)) return false;
     }
     return true;

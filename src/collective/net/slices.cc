@@ -8,7 +8,7 @@ namespace farandole::net {
 namespace {
 
 // Chunks of each kind that are under way at once.
-constexpr std::size_t kWindow = 4;
+constexpr std::size_t kSliceWindow = 4;
 constexpr std::uint64_t kResults = kSteps / 2;  // the steps of results; inputs have those before
 constexpr std::uint64_t kMostChunks = kResults;
 
@@ -22,7 +22,9 @@ constexpr std::uint64_t kMostChunks = kResults;
 class Slices final : public NetOperation {
  public:
   Slices(Context& shared, Elements elements, SlicePlan plan)
-      : NetOperation(shared, 4 * kWindow), elements_(std::move(elements)), plan_(std::move(plan)) {
+      : NetOperation(shared, 4 * kSliceWindow),
+        elements_(std::move(elements)),
+        plan_(std::move(plan)) {
     cut();
   }
 
@@ -48,10 +50,10 @@ class Slices final : public NetOperation {
   }
 
  private:
-  // Four kinds of counters, kWindow of each.
+  // Four kinds of counters, kSliceWindow of each.
   enum Kind : std::size_t { kInputsIn, kInputsOut, kResultsIn, kResultsOut };
   static std::size_t counter(Kind kind, std::size_t chunk) {
-    return kind * kWindow + chunk % kWindow;
+    return kind * kSliceWindow + chunk % kSliceWindow;
   }
 
   void cut() {
@@ -99,7 +101,7 @@ class Slices final : public NetOperation {
     const auto out = [&](const Chunk& chunk) { return elements_.outPlace(chunk); };
     std::size_t next = 0;
     const auto area = [&](bool needed, std::size_t perChunk) {
-      return std::exchange(next, next + (needed ? kWindow * perChunk * place_ : 0));
+      return std::exchange(next, next + (needed ? kSliceWindow * perChunk * place_ : 0));
     };
     areas_.inputs = area(!mine().empty(), peers);
     areas_.packed = area(anyPacked(false, in), peers);
@@ -110,7 +112,7 @@ class Slices final : public NetOperation {
   }
   std::byte* place(std::size_t area, std::size_t chunk, int index, int perChunk) const {
     const std::size_t slot =
-        chunk % kWindow * static_cast<std::size_t>(perChunk) + static_cast<std::size_t>(index);
+        chunk % kSliceWindow * static_cast<std::size_t>(perChunk) + static_cast<std::size_t>(index);
     return traffic().scratch() + area + slot * place_;
   }
   std::byte* inputPlace(std::size_t chunk, int index) const {
@@ -127,7 +129,7 @@ class Slices final : public NetOperation {
 
   bool postInputs() {
     const std::size_t c = inputsPosted_;
-    if (c >= mine().size() || c >= reduced_ + kWindow) return false;
+    if (c >= mine().size() || c >= reduced_ + kSliceWindow) return false;
     for (int i = 0; i < others(); ++i) {
       traffic().receive(other(i), c, std::span(inputPlace(c, i), elements_.wireBytes(mine()[c])),
                         counter(kInputsIn, c));
@@ -191,7 +193,7 @@ class Slices final : public NetOperation {
 
   bool postResults() {
     const std::size_t c = resultsPosted_;
-    if (!reads() || c >= chunks_ || c >= resultsTaken_ + kWindow) return false;
+    if (!reads() || c >= chunks_ || c >= resultsTaken_ + kSliceWindow) return false;
     for (int i = 0; i < others(); ++i) {
       const std::vector<Chunk>& chunks = slice(other(i));
       if (c >= chunks.size()) continue;
@@ -219,7 +221,7 @@ class Slices final : public NetOperation {
   bool complete() const {
     if (inputsSent_ < chunks_ || reduced_ < mine().size()) return false;
     if (reads() && resultsTaken_ < chunks_) return false;
-    for (std::size_t i = 0; i < kWindow; ++i) {
+    for (std::size_t i = 0; i < kSliceWindow; ++i) {
       if (!traffic().clear(counter(kInputsOut, i)) || !traffic().clear(counter(kResultsOut, i))) {
         return false;
       }

@@ -7,7 +7,7 @@ namespace farandole {
 namespace {
 
 // Elements are reduced in blocks of about this many bytes, so that progress() can return between.
-constexpr std::size_t kBlock = std::size_t{512} << 10;
+constexpr std::size_t kDirectBlock = std::size_t{512} << 10;
 
 }  // namespace
 
@@ -67,7 +67,8 @@ Status AllreduceDirect::take(int member, const GateNote& note) {
 Advance AllreduceDirect::advance(Budget& budget) {
   Advance result = Advance::kNothing;
   const auto block = static_cast<std::int64_t>(std::max<std::size_t>(
-      64, kBlock / static_cast<std::size_t>(board_.size()) / segments_.elementBytes() / 64 * 64));
+      64,
+      kDirectBlock / static_cast<std::size_t>(board_.size()) / segments_.elementBytes() / 64 * 64));
   while (at_ < end_) {
     if (budget.spent()) return Advance::kSomething;
     const std::int64_t next = std::min(end_, at_ + block);

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/rounding.h"
+
 #if defined(__SANITIZE_THREAD__)
 #define FARANDOLE_THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -20,7 +22,6 @@
 #define FARANDOLE_THREAD_SANITIZER 1
 #endif
 #endif
-
 namespace farandole {
 namespace {
 
@@ -34,11 +35,6 @@ constexpr std::size_t kLargestArena = std::size_t{1}
 constexpr std::size_t kLargestArena = std::size_t{256} << 30;
 #endif
 constexpr std::size_t kSmallestArena = std::size_t{64} << 20;
-
-constexpr std::size_t roundUp(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-constexpr std::size_t roundDown(std::size_t value, std::size_t unit) { return value / unit * unit; }
 
 // 4 KiB nearly everywhere; some arm64 kernels have 16 or 64.
 std::size_t pageBytes() {

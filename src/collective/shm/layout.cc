@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "collective/shm/shm_communicator.h"
 
 namespace farandole {
 namespace {
 
 constexpr std::size_t kKibi = 1024;
-
-constexpr std::size_t roundUp(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 // Few members: slots as large as streaming stores like them. Many: the area must stay small.
 std::size_t contributionFor(std::size_t members) {

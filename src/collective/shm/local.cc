@@ -7,7 +7,7 @@
 namespace farandole {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::size_t kCopyBlock = std::size_t{1} << 20;
 
 class LocalReduction final : public ShmOperation {
  public:
@@ -16,7 +16,7 @@ class LocalReduction final : public ShmOperation {
 
  protected:
   Advance advance(Budget& budget) override {
-    const auto block = static_cast<std::int64_t>(kBlock / segments_.elementBytes());
+    const auto block = static_cast<std::int64_t>(kCopyBlock / segments_.elementBytes());
     const FpModeGuard guard;
     while (at_ < segments_.total()) {
       if (budget.spent()) return Advance::kSomething;
@@ -25,7 +25,7 @@ class LocalReduction final : public ShmOperation {
           at_, end, [&](std::size_t piece, std::int64_t offset, std::int64_t count, std::int64_t) {
             apply(piece, offset, count);
           });
-      budget.charge(kBlock);
+      budget.charge(kCopyBlock);
       at_ = end;
     }
     return Advance::kDone;

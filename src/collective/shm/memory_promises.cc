@@ -14,7 +14,7 @@ constexpr std::uint64_t kReserving = 2;
 constexpr std::uint64_t kReserved = 3;
 constexpr std::uint64_t kRefused = 8;
 constexpr std::uint64_t kNoBytes = 63;
-constexpr Duration kGlance = std::chrono::milliseconds(20);
+constexpr Duration kPromiseGlance = std::chrono::milliseconds(20);
 // A look at the free memory takes a fraction of a millisecond.
 constexpr Duration kOthersDecide = std::chrono::seconds(1);
 
@@ -77,7 +77,8 @@ MemoryPromises::Others MemoryPromises::others() const {
 }
 
 void MemoryPromises::awaitChange(std::uint32_t seen, Deadline deadline) {
-  futexWait(board_.changes, seen, Deadline::after(deadline.left(kGlance)), FutexScope::kShared);
+  futexWait(board_.changes, seen, Deadline::after(deadline.left(kPromiseGlance)),
+            FutexScope::kShared);
 }
 
 Status MemoryPromises::decide(std::uint64_t bytes) {

@@ -9,8 +9,8 @@ namespace farandole {
 namespace {
 
 // Below this a copy through the slots costs less than the two flags of a direct one.
-constexpr std::uint64_t kDirectFrom = 32 << 10;
-constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::uint64_t kMoveDirectFrom = 32 << 10;
+constexpr std::size_t kMoveBlock = std::size_t{1} << 20;
 
 class Move final : public ShmOperation {
  public:
@@ -18,7 +18,7 @@ class Move final : public ShmOperation {
       : ShmOperation(shared),
         plan_(std::move(plan)),
         gate_(GateKind::kMove, plan_.agreed),
-        gated_(plan_.longestIsLocal || plan_.longest >= kDirectFrom) {
+        gated_(plan_.longestIsLocal || plan_.longest >= kMoveDirectFrom) {
     const AreaLayout& layout = board().layout();
     capacity_ = plan_.personal ? layout.partBytes() : layout.contributionBytes() / 64 * 64;
     reads_ = std::any_of(plan_.incoming.begin(), plan_.incoming.end(),
@@ -53,14 +53,14 @@ class Move final : public ShmOperation {
     bool something = false;
     while (selfDone_ < self.total() && !budget.spent()) {
       const std::int64_t end =
-          std::min(self.total(), selfDone_ + static_cast<std::int64_t>(kBlock));
+          std::min(self.total(), selfDone_ + static_cast<std::int64_t>(kMoveBlock));
       self.forEach(selfDone_, end,
                    [&](std::size_t piece, std::int64_t offset, std::int64_t count, std::int64_t) {
                      if (self.in(piece, offset) == self.out(piece, offset)) return;
                      copy(self.out(piece, offset), self.in(piece, offset),
                           static_cast<std::size_t>(count), Store::kCached);
                    });
-      budget.charge(kBlock);
+      budget.charge(kMoveBlock);
       selfDone_ = end;
       something = true;
     }
@@ -243,7 +243,7 @@ class Move final : public ShmOperation {
       while (position_ < stream.total()) {
         if (budget.spent()) return Advance::kSomething;
         const std::int64_t end =
-            std::min(stream.total(), position_ + static_cast<std::int64_t>(kBlock));
+            std::min(stream.total(), position_ + static_cast<std::int64_t>(kMoveBlock));
         stream.forEach(
             position_, end,
             [&](std::size_t piece, std::int64_t offset, std::int64_t count, std::int64_t) {

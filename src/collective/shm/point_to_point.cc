@@ -8,7 +8,7 @@
 namespace farandole {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::size_t kMessageBlock = std::size_t{1} << 20;
 
 std::string sizes(std::uint64_t bytes, std::uint64_t capacity) {
   return "a message of " + std::to_string(bytes) + " bytes for a buffer of " +
@@ -346,7 +346,8 @@ bool PointToPoint::pumpReceive(Receive& receive, Budget& budget) {
 bool PointToPoint::copyShared(Receive& receive, Budget& budget) {
   while (receive.done_ < receive.bytes_) {
     if (budget.spent()) return true;
-    const std::uint64_t count = std::min<std::uint64_t>(kBlock, receive.bytes_ - receive.done_);
+    const std::uint64_t count =
+        std::min<std::uint64_t>(kMessageBlock, receive.bytes_ - receive.done_);
     copy(receive.out_ + receive.done_, receive.shared_ + receive.done_, count, Store::kCached);
     receive.done_ += count;
     budget.charge(count);

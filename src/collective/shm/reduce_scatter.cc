@@ -9,8 +9,8 @@
 namespace farandole {
 namespace {
 
-constexpr std::uint64_t kDirectFrom = 32 << 10;
-constexpr std::size_t kBlock = std::size_t{512} << 10;
+constexpr std::uint64_t kReduceDirectFrom = 32 << 10;
+constexpr std::size_t kReduceBlock = std::size_t{512} << 10;
 
 class ReduceScatter final : public ShmOperation {
  public:
@@ -36,7 +36,7 @@ class ReduceScatter final : public ShmOperation {
     const std::size_t parts =
         std::max<std::size_t>(1, receivers == counts_.size() ? receivers - 1 : receivers);
     capacity_ = board().layout().contributionBytes() / parts / 64 * 64;
-    gated_ = totalBytes() >= kDirectFrom;
+    gated_ = totalBytes() >= kReduceDirectFrom;
     const std::int64_t most = *std::max_element(counts_.begin(), counts_.end());
     rounds_ = (static_cast<std::uint64_t>(most) * elementBytes_ + capacity_ - 1) / capacity_;
   }
@@ -181,7 +181,7 @@ class ReduceScatter final : public ShmOperation {
 
   Advance advanceDirect(Budget& budget) {
     Advance result = Advance::kNothing;
-    const auto block = static_cast<std::int64_t>(kBlock / elementBytes_);
+    const auto block = static_cast<std::int64_t>(kReduceBlock / elementBytes_);
     while (position_ < counts_[me()]) {
       if (budget.spent()) return Advance::kSomething;
       const std::int64_t count = std::min(block, counts_[me()] - position_);

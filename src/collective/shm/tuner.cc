@@ -6,8 +6,8 @@
 namespace farandole {
 namespace {
 
-constexpr std::size_t kKibi = 1024;
-constexpr std::size_t kMebi = 1024 * kKibi;
+constexpr std::size_t kTunerKibi = 1024;
+constexpr std::size_t kMebi = 1024 * kTunerKibi;
 
 // Two in so many operations try another way than the best known (two, because the first finds the
 // caches as the other way left them): often in the beginning, where times are full of page faults,
@@ -26,8 +26,8 @@ Tuner::Tuner(Board& board)
     : board_(board), classes_(static_cast<std::size_t>(SharedChoices::kClasses)) {
   const std::size_t most = board.layout().partBytes();
   plans_ = {{{true, 0, Store::kCached},
-             {false, std::min(most, 16 * kKibi), Store::kCached},
-             {false, std::min(most, 64 * kKibi), Store::kCached},
+             {false, std::min(most, 16 * kTunerKibi), Store::kCached},
+             {false, std::min(most, 64 * kTunerKibi), Store::kCached},
              {false, most, Store::kCached},
              {false, most, Store::kStreaming}}};
 }
@@ -40,20 +40,21 @@ const ExchangePlan& Tuner::plan(const Choice& choice) const {
 bool Tuner::allowed(int sizeClass, int plan) const {
   const std::size_t bytes = bytesOf(sizeClass);
   const auto index = static_cast<std::size_t>(plan);
-  if (plan == 0) return 2 * bytes <= std::min(board_.layout().contributionBytes(), 128 * kKibi);
+  if (plan == 0)
+    return 2 * bytes <= std::min(board_.layout().contributionBytes(), 128 * kTunerKibi);
   if (plan == 1) return true;
   // Plans that the layout makes equal are one plan.
   if (plans_[index].partBytes == plans_[index - 1].partBytes &&
       plans_[index].store == plans_[index - 1].store) {
     return false;
   }
-  if (plans_[index].store == Store::kStreaming && bytes < 512 * kKibi) return false;
+  if (plans_[index].store == Store::kStreaming && bytes < 512 * kTunerKibi) return false;
   return bytes >= plans_[index].partBytes * static_cast<std::size_t>(board_.size());
 }
 
 int Tuner::defaultExchange(int sizeClass) const {
   const std::size_t bytes = bytesOf(sizeClass);
-  if (bytes <= 4 * kKibi && allowed(sizeClass, 0)) return 0;
+  if (bytes <= 4 * kTunerKibi && allowed(sizeClass, 0)) return 0;
   return 1;
 }
 

@@ -5,6 +5,7 @@ find_library(FARANDOLE_GLOO_LIBRARY gloo)
 if(FARANDOLE_GLOO_INCLUDE AND FARANDOLE_GLOO_LIBRARY AND NOT CMAKE_CROSSCOMPILING)
   file(GLOB gloo_plugin CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/plugin/*.cc)
   add_library(farandole_gloo_engine MODULE ${gloo_plugin})
+  farandole_unity(farandole_gloo_engine ${gloo_plugin})
   set_target_properties(farandole_gloo_engine PROPERTIES OUTPUT_NAME farandole_gloo
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/farandole/engines)
   target_include_directories(farandole_gloo_engine SYSTEM PRIVATE ${FARANDOLE_GLOO_INCLUDE})

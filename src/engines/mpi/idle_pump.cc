@@ -21,20 +21,20 @@ constexpr Duration kShortest = milliseconds(1);
 constexpr Duration kLongest = milliseconds(20);
 
 // Never deleted: used until the very end of the process.
-struct State {
+struct PumpState {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false;  // guarded by mutex
   std::thread thread;     // guarded by mutex
   pid_t owner = 0;
 };
-State& state() {
-  static auto* const made = new State;
+PumpState& pumpState() {
+  static auto* const made = new PumpState;
   return *made;
 }
 
 // MPI_Finalize begins with what is attached to MPI_COMM_SELF.
-int atFinalize(MPI_Comm, int, void*, void*) {
+int pumpAtFinalize(MPI_Comm, int, void*, void*) {
   IdlePump::stop();
   return MPI_SUCCESS;
 }
@@ -42,14 +42,14 @@ int atFinalize(MPI_Comm, int, void*, void*) {
 }  // namespace
 
 Status IdlePump::start(MPI_Comm comm) {
-  State& mine = state();
+  PumpState& mine = pumpState();
   const std::lock_guard lock(mine.mutex);
   if (mine.thread.joinable() || mine.stopping) return {};
   {
     const MpiProcess::Lock serial;
     int key = MPI_KEYVAL_INVALID;
     FARANDOLE_RETURN_IF_ERROR(
-        mpiStatus(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, atFinalize, &key, nullptr),
+        mpiStatus(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pumpAtFinalize, &key, nullptr),
                   "MPI_Comm_create_keyval"));
     FARANDOLE_RETURN_IF_ERROR(
         mpiStatus(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr"));
@@ -62,7 +62,7 @@ Status IdlePump::start(MPI_Comm comm) {
 }
 
 void IdlePump::stop() {
-  State& mine = state();
+  PumpState& mine = pumpState();
   if (mine.owner != getpid()) return;  // a forked child has no such thread
   std::thread ended;
   {
@@ -75,13 +75,13 @@ void IdlePump::stop() {
 }
 
 bool IdlePump::running() {
-  State& mine = state();
+  PumpState& mine = pumpState();
   const std::lock_guard lock(mine.mutex);
   return mine.owner == getpid() && mine.thread.joinable();
 }
 
 void IdlePump::run(MPI_Comm comm) {
-  State& mine = state();
+  PumpState& mine = pumpState();
   std::uint64_t seen = calls_.load(std::memory_order_relaxed);
   TimePoint idleSince = Clock::now();
   std::unique_lock lock(mine.mutex);

@@ -87,7 +87,7 @@ Status unknownKey(const std::string& where, const std::string& section, const st
   }
   if (section.empty()) known.insert(known.end(), std::begin(kSections), std::end(kSections));
   const auto guess = closest(name, known);
-  return Status::invalid(where + "horovodrun has no key " + quoted(name) +
+  return Status::invalid(where + "horovodrun has no key " + farandole::quoted(name) +
                          (section.empty() ? "" : " in '" + section + "'") +
                          (guess ? "; did you mean '" + *guess + "'?" : "; leave it out"));
 }

@@ -12,7 +12,7 @@ constexpr const char* kLogTime = "Farandole's log lines have their own form";
 constexpr const char* kNoNccl = "there is no NCCL here";
 constexpr const char* kNotElastic = "hosts do not come and go during a job";
 
-constexpr Flag kFlags[] = {
+constexpr Flag kHorovodrunFlags[] = {
     // General.
     {"--help -h", kNothing, Becomes::kSpecial, "shows this list"},
     {"--version -v", kNothing, Becomes::kSpecial, "shows Farandole's version"},
@@ -103,7 +103,7 @@ constexpr Flag kFlags[] = {
 }  // namespace
 
 const Grammar& horovodrunGrammar() {
-  static constexpr Grammar kGrammar{"horovodrun", "-np 2", kFlags, false, false, true};
+  static constexpr Grammar kGrammar{"horovodrun", "-np 2", kHorovodrunFlags, false, false, true};
   return kGrammar;
 }
 

@@ -9,7 +9,7 @@ using enum Takes;
 constexpr const char* kNoRewriting = "scripts are run as they are: call ipex.optimize() in yours";
 constexpr const char* kOwnSets = "the launcher sets the CPUs itself";
 
-constexpr Flag kFlags[] = {
+constexpr Flag kIpexrunFlags[] = {
     {"--help -h", kNothing, Becomes::kSpecial, "shows this list"},
     {"--version", kNothing, Becomes::kSpecial, "shows Farandole's version"},
     {"--module -m", kNothing, Becomes::kSpecial, "the module is run by `python3 -u -m`"},
@@ -75,7 +75,7 @@ constexpr Flag kFlags[] = {
 
 const Grammar& ipexrunGrammar() {
   static constexpr Grammar kGrammar{
-      "ipexrun", "--nnodes 1 --nprocs-per-node 2", kFlags, false, true, true};
+      "ipexrun", "--nnodes 1 --nprocs-per-node 2", kIpexrunFlags, false, true, true};
   return kGrammar;
 }
 

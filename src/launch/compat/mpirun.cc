@@ -127,7 +127,7 @@ Status addEnvironment(const Surroundings& here, RunWords& run) {
 Status addMpirunWords(std::string_view flag, std::string_view text, const Surroundings&,
                       RunWords& run) {
   const std::string where = std::string(flag) + ": ";
-  auto words = splitWords(text);
+  auto words = splitShellWords(text);
   if (!words.ok()) return Status::invalid(where + words.status().message());
   auto given = parseFlags(mpirunGrammar(), *words);
   if (!given.ok()) return Status::invalid(where + given.status().message());

@@ -12,7 +12,7 @@ constexpr const char* kOneList =
 constexpr const char* kMpiOnly = "only means something to MPI";
 constexpr const char* kAllPass = "all variables of this shell reach the ranks";
 
-constexpr Flag kFlags[] = {
+constexpr Flag kMpirunFlags[] = {
     {"--help -h", kNothing, Becomes::kSpecial, "shows this list"},
     {"--version -V -info", kNothing, Becomes::kSpecial, "shows Farandole's version"},
     {"-np -n -c", kValue, Becomes::kOption, "-np"},
@@ -127,7 +127,7 @@ constexpr Flag kFlags[] = {
 }  // namespace
 
 const Grammar& mpirunGrammar() {
-  static constexpr Grammar kGrammar{"mpirun", "-np 2", kFlags, true, false, false};
+  static constexpr Grammar kGrammar{"mpirun", "-np 2", kMpirunFlags, true, false, false};
   return kGrammar;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // "-p 12345 -i key -o Option": what we have an option for is used.
 Status sshArguments(const std::string& value, RunWords& run) {
-  auto words = splitWords(value);
+  auto words = splitShellWords(value);
   if (!words.ok()) return words.status();
   for (std::size_t i = 0; i < words->size(); ++i) {
     const std::string& word = (*words)[i];

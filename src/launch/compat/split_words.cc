@@ -2,7 +2,7 @@
 
 namespace farandole {
 
-Result<std::vector<std::string>> splitWords(std::string_view text) {
+Result<std::vector<std::string>> splitShellWords(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
   bool inWord = false;

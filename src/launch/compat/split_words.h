@@ -10,7 +10,7 @@
 namespace farandole {
 
 // Blanks divide; '…', "…" and \ protect. Nothing is expanded.
-Result<std::vector<std::string>> splitWords(std::string_view text);
+Result<std::vector<std::string>> splitShellWords(std::string_view text);
 
 // At commas; empty parts are dropped.
 std::vector<std::string> splitList(std::string_view text);

@@ -8,7 +8,7 @@ using enum Takes;
 
 constexpr const char* kNoRendezvous = "ranks of one machine find each other without a rendezvous";
 
-constexpr Flag kFlags[] = {
+constexpr Flag kTorchrunFlags[] = {
     {"--help -h", kNothing, Becomes::kSpecial, "shows this list"},
     {"--version", kNothing, Becomes::kSpecial, "shows Farandole's version"},
     {"--nnodes", kValue, Becomes::kSpecial,
@@ -49,7 +49,8 @@ constexpr Flag kFlags[] = {
 }  // namespace
 
 const Grammar& torchrunGrammar() {
-  static constexpr Grammar kGrammar{"torchrun", "--nproc-per-node 2", kFlags, false, true, true};
+  static constexpr Grammar kGrammar{"torchrun", "--nproc-per-node 2", kTorchrunFlags, false, true,
+                                    true};
   return kGrammar;
 }
 

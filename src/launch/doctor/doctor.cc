@@ -28,11 +28,6 @@ struct Visit {
   HostFacts facts;
 };
 
-double unixTime() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
 void take(Findings& to, Findings from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }

@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr std::int64_t kWaitMilliseconds = 10'000;
 constexpr std::int64_t kElements[] = {1, 16 << 10, 1 << 20};  // of float32: 4 B, 64 KiB, 4 MiB
 constexpr int kAllreduces = 5;
-constexpr int kSmall = 64;
+constexpr int kSmallBytes = 64;
 constexpr int kLarge = 4 << 20;
 constexpr int kSmallRounds = 20;
 constexpr int kMostPairs = 300;  // a few milliseconds each
@@ -135,7 +135,7 @@ class DoctorRank {
       for (int j = i + 1; j < size_; ++j) {
         if (rank_ != i && rank_ != j) continue;
         const int peer = rank_ == i ? j : i;
-        auto small = roundTrip(peer, rank_ == i, kSmall, kSmallRounds);
+        auto small = roundTrip(peer, rank_ == i, kSmallBytes, kSmallRounds);
         if (!small.ok()) return small.status();
         auto large = roundTrip(peer, rank_ == i, kLarge, 2);
         if (!large.ok()) return large.status();

@@ -25,9 +25,12 @@ namespace {
 
 constexpr std::size_t kMostVisitors = 256;
 
-class Visitor {
+}  // namespace
+
+// Not in the unnamed namespace: EchoListener::Shared holds them.
+class EchoConversation {
  public:
-  Visitor(UniqueFd fd, const JobKey& key, const std::string& who)
+  EchoConversation(UniqueFd fd, const JobKey& key, const std::string& who)
       : fd_(std::move(fd)),
         who_(who),
         handshake_(key, kEchoPurpose),
@@ -95,6 +98,8 @@ class Visitor {
   std::size_t sent_ = 0;
 };
 
+namespace {
+
 // Both families through one socket; IPv4 alone where the kernel has no other.
 Result<UniqueFd> listenOn(int port) {
   const int yes = 1;
@@ -144,7 +149,7 @@ struct EchoListener::Shared {
   UniqueFd listener;
   UniqueFd stop;
   std::thread thread;
-  std::list<Visitor> visitors;
+  std::list<EchoConversation> visitors;
 
   void accept() {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -159,7 +164,7 @@ struct EchoListener::Shared {
     std::vector<pollfd> waiting;
     for (;;) {
       waiting.assign({{stop.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}});
-      for (const Visitor& visitor : visitors)
+      for (const EchoConversation& visitor : visitors)
         waiting.push_back({visitor.fd(), visitor.events(), 0});
       ::poll(waiting.data(), waiting.size(), visitors.empty() ? -1 : 200);
       if (waiting[0].revents != 0) return;

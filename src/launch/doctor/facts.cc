@@ -26,11 +26,6 @@ std::string currentFolder() {
   return ::getcwd(buffer.data(), buffer.size()) != nullptr ? std::string(buffer.c_str()) : "";
 }
 
-double unixTime() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
 // All at once, each with the same time: the whole takes as long as one.
 class Items {
  public:
@@ -56,6 +51,11 @@ class Items {
 };
 
 }  // namespace
+
+double unixTime() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
 
 json collectFacts(const FactsRequest& request) {
   const std::string folder = request.folder.empty() ? currentFolder() : request.folder;

@@ -28,4 +28,7 @@ Result<FactsRequest> factsRequestFromJson(const nlohmann::json& json);
 // {"timed_out": true}. Thread-safe. See docs/doctor.md for the content.
 nlohmann::json collectFacts(const FactsRequest& request);
 
+// Seconds since 1970, for comparing clocks.
+double unixTime();
+
 }  // namespace farandole

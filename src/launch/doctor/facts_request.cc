@@ -6,7 +6,7 @@ namespace {
 
 using nlohmann::json;
 constexpr std::size_t kMostNames = 4096;
-constexpr std::size_t kLongestPath = 4096;
+constexpr std::size_t kLongestAskedPath = 4096;
 constexpr std::size_t kLongestSearchPath = 65536;
 
 bool isTextBelow(const json& value, std::size_t limit) {
@@ -26,8 +26,8 @@ Result<FactsRequest> factsRequestFromJson(const json& value) {
   const auto wrong = [] { return Status::invalid("malformed request for a host's facts"); };
   if (!value.is_object() || !value.contains("names") || !value.contains("folder") ||
       !value.contains("script") || !value["names"].is_array() ||
-      value["names"].size() > kMostNames || !isTextBelow(value["folder"], kLongestPath) ||
-      !isTextBelow(value["script"], kLongestPath) || !value.contains("path") ||
+      value["names"].size() > kMostNames || !isTextBelow(value["folder"], kLongestAskedPath) ||
+      !isTextBelow(value["script"], kLongestAskedPath) || !value.contains("path") ||
       !isTextBelow(value["path"], kLongestSearchPath)) {
     return wrong();
   }

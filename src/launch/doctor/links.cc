@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 constexpr std::size_t kMostAddresses = 6;
-constexpr std::size_t kAtOnce = 64;
+constexpr std::size_t kLinksAtOnce = 64;
 constexpr Duration kAddressTime = std::chrono::seconds(3);
 
 struct Listening {
@@ -179,7 +179,7 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
     return {{Severity::kError, "links", "", secret.status().message(), "", "try again"}};
   }
   std::vector<Listening> listening(ends.size());
-  inParallel(ends.size(), kAtOnce, [&](std::size_t i) {
+  inParallel(ends.size(), kLinksAtOnce, [&](std::size_t i) {
     auto port = ends[i].probe->openEcho(*secret, range, std::to_string(i),
                                         Deadline::after(deadline.left(kAddressTime)));
     listening[i] = port.ok() ? Listening{*port, {}} : Listening{0, port.status()};
@@ -201,7 +201,7 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
                         ends[i].name + " cannot listen for the others", listening[i].why.message(),
                         "give another range: --port-range 29400-29431; ss -ltnp shows who has it"});
   }
-  inParallel(ends.size(), kAtOnce, [&](std::size_t i) {
+  inParallel(ends.size(), kLinksAtOnce, [&](std::size_t i) {
     // Each begins with its neighbour, so that not all visit the same host at the same time.
     const std::size_t first = ends.size() == 1 ? 0 : 1;
     const std::size_t last = ends.size() == 1 ? 0 : ends.size() - 1;
@@ -220,7 +220,7 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
       ++good;
     }
   });
-  inParallel(ends.size(), kAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
+  inParallel(ends.size(), kLinksAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
   std::string advertise;
   for (std::size_t j = 0; j < ends.size(); ++j) {
     const bool lost = std::any_of(failures.begin(), failures.end(),

@@ -12,7 +12,7 @@
 namespace farandole {
 namespace {
 
-constexpr std::size_t kMostBytes = 1u << 20;
+constexpr std::size_t kMostScriptBytes = 1u << 20;
 
 Status addLine(std::string_view line, HostList& list) {
   auto hosts = parseHostItem(line);
@@ -57,7 +57,7 @@ Result<std::vector<HostSpec>> discoverHosts(const std::string& script, int slots
     if (errno != EACCES) return Status::fromErrno(name, errno);
     return Status::invalid(name + " is not executable; type: chmod +x " + script);
   }
-  auto run = runCaptured(file, {script}, deadline, kMostBytes);
+  auto run = runCaptured(file, {script}, deadline, kMostScriptBytes);
   if (!run.ok()) {
     return Status(run.status().code(), name + ": " + run.status().message());
   }

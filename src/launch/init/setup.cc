@@ -13,8 +13,6 @@
 namespace farandole::init {
 namespace {
 
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
 class Setup {
  public:
   Setup(const SetupRequest& request, const Tree& tree)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -36,5 +37,7 @@ struct FileLine {
 // sure that no configuration would have to be rewritten that was not written like this (unless
 // force). With dryRun nothing is written at all, and no keys are made.
 Result<std::vector<FileLine>> setUp(const SetupRequest& request);
+
+inline bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 }  // namespace farandole::init

@@ -10,8 +10,6 @@ namespace {
 
 constexpr KeyType kHostKeyTypes[] = {KeyType::kEd25519, KeyType::kEcdsa, KeyType::kRsa};
 
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
 std::string hostKeyName(KeyType type) {
   return std::string("ssh_host_") + keyTypeName(type) + "_key";
 }

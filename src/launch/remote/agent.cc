@@ -25,10 +25,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kBeatEvery = seconds(1);
 constexpr auto kLookEvery = milliseconds(250);  // while a script may still open MASTER_PORT
-constexpr auto kSilence = seconds(8);
-constexpr auto kGoodbye = seconds(5);  // for the last frames to leave
+constexpr auto kGoodbye = seconds(5);           // for the last frames to leave
 
 void makeNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 

@@ -4,6 +4,7 @@
 // line that begins with kGreeting: whatever a login shell printed before it is noise.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ inline constexpr std::string_view kDamaged = " damaged: ";
 // Output that may be under way before the launcher says that it has been taken.
 inline constexpr std::size_t kOutputWindow = std::size_t{2} << 20;
 inline constexpr std::size_t kInputWindow = std::size_t{256} << 10;
+// Both sides say that they live, and take the other for lost after so much silence.
+inline constexpr auto kBeatEvery = std::chrono::seconds(1);
+inline constexpr auto kSilence = std::chrono::seconds(8);
 inline constexpr std::size_t kMaxChunk = std::size_t{256} << 10;
 
 enum class Type : std::uint16_t {

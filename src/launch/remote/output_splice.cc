@@ -12,7 +12,7 @@ namespace farandole::remote {
 namespace {
 
 // Room for sshd to find something to do while we are not on the processor; a refusal costs speed.
-constexpr int kPipeBytes = 1 << 20;
+constexpr int kSplicePipeBytes = 1 << 20;
 // A page is copied as quickly as it is moved.
 constexpr std::size_t kLeast = 4096;
 
@@ -22,8 +22,8 @@ void OutputSplice::open(int to) {
   struct stat info {};
   if (::fstat(to, &info) != 0 || !S_ISFIFO(info.st_mode)) return;
   to_ = to;
-  ::fcntl(to, F_SETPIPE_SZ, kPipeBytes);
-  roomy_ = ::fcntl(to, F_GETPIPE_SZ) >= kPipeBytes;
+  ::fcntl(to, F_SETPIPE_SZ, kSplicePipeBytes);
+  roomy_ = ::fcntl(to, F_GETPIPE_SZ) >= kSplicePipeBytes;
 }
 
 std::size_t OutputSplice::worth(int from, std::size_t most) const {

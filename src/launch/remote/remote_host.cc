@@ -23,8 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kBeatEvery = seconds(1);
-constexpr auto kSilence = seconds(8);
 // After ssh has ended: how long a process that holds a copy of its pipes is waited for.
 constexpr auto kPipesLinger = milliseconds(300);
 constexpr std::size_t kMostNoise = std::size_t{256} << 10;

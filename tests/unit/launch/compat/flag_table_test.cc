@@ -21,13 +21,13 @@ constexpr Flag kFlags[] = {
 };
 
 Given parse(const Grammar& grammar, const std::string& line) {
-  auto given = parseFlags(grammar, splitWords(line).value());
+  auto given = parseFlags(grammar, splitShellWords(line).value());
   EXPECT_TRUE(given.ok()) << line << ": " << given.status().message();
   return given.ok() ? *given : Given{};
 }
 
 std::string errorOf(const Grammar& grammar, const std::string& line) {
-  return parseFlags(grammar, splitWords(line).value()).status().message();
+  return parseFlags(grammar, splitShellWords(line).value()).status().message();
 }
 
 TEST(FlagTable, ValuesInEveryForm) {
@@ -79,9 +79,9 @@ TEST(FlagTable, ErrorsSayWhatToDo) {
 }
 
 TEST(SplitWords, QuotesProtect) {
-  EXPECT_THAT(splitWords(R"( a 'b c' "d 'e"  f\ g "h\"i" '' )").value(),
+  EXPECT_THAT(splitShellWords(R"( a 'b c' "d 'e"  f\ g "h\"i" '' )").value(),
               ElementsAre("a", "b c", "d 'e", "f g", "h\"i", ""));
-  EXPECT_FALSE(splitWords("a 'b").ok());
+  EXPECT_FALSE(splitShellWords("a 'b").ok());
   EXPECT_EQ(joinWords({"a", "b c", "d'e", ""}), R"(a 'b c' 'd'\''e' '')");
 }
 
