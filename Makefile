@@ -45,11 +45,16 @@ deps-python:
 	@tools/venv tf-2.15
 
 build: deps
-	@cmake --preset release $(if $(VERBOSE),,--log-level=WARNING)
+	@cmake --preset release -DFARANDOLE_TESTS=ON $(if $(VERBOSE),,--log-level=WARNING)
 	@cmake --build build -j $(JOBS)
 	@tools/write-env build
 
-demo: build
+# Only what it needs: neither tests nor other engines. In a tree that has those it leaves them alone.
+demo:
+	@tools/deps demo
+	@[ -f build/build.ninja ] || cmake --preset release -DFARANDOLE_TESTS=OFF $(if $(VERBOSE),,--log-level=WARNING)
+	@cmake --build build -j $(JOBS) --target farandole_command farandole_python fashion_mnist
+	@tools/write-env build
 	$(BIN)/farandole run -np $(RANKS) $(BIN)/examples/fashion_mnist
 
 test: deps-test deps-python build
