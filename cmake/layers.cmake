@@ -49,7 +49,7 @@ function(farandole_layer name)
   add_library(farandole_${name} STATIC ${sources})
   farandole_unity(farandole_${name} ${sources})
   # Under a sanitizer only what is on the way of every operation is optimised: the rest compiles in a third of the time.
-  if(FARANDOLE_SANITIZE AND name MATCHES "^(base|collective|control|conductor|link)$")
+  if(FARANDOLE_SANITIZE AND name MATCHES "^(base|machine|collective|control|conductor|link)$")
     target_compile_options(farandole_${name} PRIVATE -O1)
   endif()
   target_link_libraries(farandole_${name} PUBLIC farandole_options)

@@ -16,7 +16,6 @@
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
 #include "collective/engine_plugin.h"
-#include "collective/shm/neighbourhood.h"
 #include "collective/shm/shared_areas.h"
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
@@ -25,6 +24,7 @@
 #include "job/abort_after.h"
 #include "job/job_link.h"
 #include "job/topology.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
 

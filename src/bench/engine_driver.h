@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
-#include "collective/shm/neighbourhood.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole::bench {
 

@@ -7,10 +7,15 @@
 // Order. Collectives of one communicator are started in the same order by all members, and a member
 // starts the next only when its previous one is done (members may be one operation apart). send and
 // recv are matched by peer and tag, any number may be in flight beside a collective, and none of
-// them needs a partner's collective. Threads. One thread at a time uses a communicator and its
-// operations (the driver, see docs/threads.md). Failure. A failed operation leaves in-place buffers
-// undefined and input of out-of-place calls intact; the communicator then fails every later
-// operation with the same status. Ranks here are member indices 0 … size()-1 within the set.
+// them needs a partner's collective.
+//
+// Threads. One thread at a time uses a communicator and its operations (the driver, see
+// docs/threads.md).
+//
+// Failure. A failed operation leaves in-place buffers undefined and input of out-of-place calls
+// intact; the communicator then fails every later operation with the same status.
+//
+// Ranks here are member indices 0 … size()-1 within the set.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +64,11 @@ struct Received {
   std::size_t bytes = 0;
 };
 
+// What an engine has done so far; for counters and benchmarks.
+struct Statistics {
+  std::uint64_t zeroCopyBytes = 0;  // reduced in shared memory without a copy
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -102,6 +112,8 @@ class Communicator {
   // and the communicator stays usable. *received is written before kDone.
   virtual OperationPtr receive(void* out, std::size_t capacity, int from, int tag,
                                Received* received) = 0;
+
+  virtual Statistics statistics() const { return {}; }
 };
 
 }  // namespace farandole

@@ -21,7 +21,7 @@
 namespace farandole {
 
 // Raised with every change of what stands in this file or in communicator.h.
-inline constexpr std::uint32_t kEngineInterface = 3;
+inline constexpr std::uint32_t kEngineInterface = 4;
 
 struct EngineStart {
   // All ranks must have started the engine by then.

@@ -20,13 +20,13 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "collective/shm/neighbourhood.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
 #include "conductor/endurance.h"
 #include "conductor/entry.h"
 #include "conductor/leave_marks.h"
 #include "conductor/process_set.h"
+#include "machine/neighbourhood.h"
 #include "observe/timeline.h"
 
 namespace farandole {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "collective/shm/gate.h"
+#include "collective/segments.h"
 #include "conductor/output.h"
 
 namespace farandole {

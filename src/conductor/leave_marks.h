@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective/shm/neighbourhood.h"
 #include "conductor/leave_mark.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective/shm/shm_communicator.h"
-
 namespace farandole {
 namespace {
 
@@ -464,7 +462,7 @@ bool ProcessSet::advanceExecution(TimePoint now) {
       takeInFlight(name);
       finished.push_back(part.entry);
     }
-    counters_.zeroCopyBytes = shmStatistics(*parts_.communicator).zeroCopyBytes;
+    counters_.zeroCopyBytes = parts_.communicator->statistics().zeroCopyBytes;
   }
   for (const auto& entry : finished) complete(entry, status);
   // A failed engine stays failed, and the others wait for this rank in vain.

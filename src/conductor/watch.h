@@ -19,8 +19,8 @@
 
 #include "base/fd.h"
 #include "bootstrap/bootstrap.h"
-#include "collective/shm/neighbourhood.h"
 #include "conductor/conductor.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "collective/shm/neighbourhood.h"
 #include "control/control_channel.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
 

@@ -3,7 +3,7 @@
 #include "base/reduce.h"
 #include "collective/hierarchy/blocks.h"
 #include "collective/hierarchy/stages.h"
-#include "collective/shm/gate.h"
+#include "collective/segments.h"
 
 namespace farandole {
 namespace {

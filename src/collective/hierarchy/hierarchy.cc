@@ -46,6 +46,9 @@ class Hierarchy final : public Communicator {
 
   int rank() const override { return context_.machines.me(); }
   int size() const override { return context_.machines.members(); }
+  Statistics statistics() const override {
+    return context_.local ? context_.local->statistics() : Statistics{};
+  }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                          Scale scale) override {

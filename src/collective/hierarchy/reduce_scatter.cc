@@ -2,7 +2,7 @@
 
 #include "collective/hierarchy/blocks.h"
 #include "collective/hierarchy/stages.h"
-#include "collective/shm/gate.h"
+#include "collective/segments.h"
 
 namespace farandole {
 namespace {

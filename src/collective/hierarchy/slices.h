@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collective/hierarchy/pipeline.h"
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 
 namespace farandole {
 

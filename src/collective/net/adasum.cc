@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "collective/adasum_weights.h"
 #include "collective/net/move.h"
-#include "collective/shm/adasum.h"
 
 namespace farandole::net {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 
 namespace farandole::net {
 

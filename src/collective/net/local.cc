@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 
 namespace farandole::net {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "collective/net/choose.h"
 #include "collective/net/operation.h"
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 
 namespace farandole::net {
 

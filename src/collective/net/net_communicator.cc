@@ -11,7 +11,7 @@
 #include "collective/net/point_to_point.h"
 #include "collective/net/slices.h"
 #include "collective/net/small.h"
-#include "collective/shm/gate.h"
+#include "collective/segments.h"
 
 namespace farandole {
 namespace net {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "collective/segments.h"
 #include "collective/shm/gate.h"
-#include "collective/shm/segments.h"
 
 namespace farandole {
 namespace {
@@ -310,11 +310,6 @@ class Adasum final : public ShmOperation {
 };
 
 }  // namespace
-
-AdasumWeights adasumWeights(const double dots[3]) {
-  return {dots[1] == 0.0 ? 1.0 : 1.0 - dots[0] / (2.0 * dots[1]),
-          dots[2] == 0.0 ? 1.0 : 1.0 - dots[0] / (2.0 * dots[2])};
-}
 
 OperationPtr makeAdasum(ShmContext& context, std::span<const Piece> pieces, DType dtype,
                         const Scale& scale) {

@@ -8,18 +8,12 @@
 
 #include <span>
 
+#include "collective/adasum_weights.h"
 #include "collective/shm/operation.h"
 
 namespace farandole {
 
 OperationPtr makeAdasum(ShmContext& context, std::span<const Piece> pieces, DType dtype,
                         const Scale& scale);
-
-// The weights of a and b from a·b, a·a and b·b. A zero vector changes nothing.
-struct AdasumWeights {
-  double a;
-  double b;
-};
-AdasumWeights adasumWeights(const double dots[3]);
 
 }  // namespace farandole

@@ -3,10 +3,10 @@
 #include <array>
 #include <optional>
 
+#include "collective/segments.h"
 #include "collective/shm/allreduce_direct.h"
 #include "collective/shm/allreduce_exchange.h"
 #include "collective/shm/gate.h"
-#include "collective/shm/segments.h"
 #include "collective/shm/stopwatch.h"
 
 namespace farandole {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "collective/segments.h"
 #include "collective/shm/gate.h"
 #include "collective/shm/operation.h"
-#include "collective/shm/segments.h"
 
 namespace farandole {
 

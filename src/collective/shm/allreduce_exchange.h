@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "collective/segments.h"
 #include "collective/shm/operation.h"
-#include "collective/shm/segments.h"
 #include "collective/shm/stopwatch.h"
 
 namespace farandole {

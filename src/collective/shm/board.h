@@ -26,7 +26,7 @@
 
 #include "base/reduce.h"
 #include "collective/shm/layout.h"
-#include "collective/shm/neighbourhood.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
 

@@ -72,10 +72,4 @@ std::optional<SharedRange> sharedRange(Board& board, const void* memory, std::si
   return SharedRange{neighbourhood.offsetOf(memory), bytes};
 }
 
-bool overlap(const void* a, std::size_t aBytes, const void* b, std::size_t bBytes) {
-  const auto from = reinterpret_cast<std::uintptr_t>(a);
-  const auto to = reinterpret_cast<std::uintptr_t>(b);
-  return aBytes > 0 && bBytes > 0 && from < to + bBytes && to < from + aBytes;
-}
-
 }  // namespace farandole

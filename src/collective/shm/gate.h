@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "collective/segments.h"
 #include "collective/shm/board.h"
-#include "collective/shm/segments.h"
 
 namespace farandole {
 
@@ -50,7 +50,5 @@ class Gate {
 
 // The range of memory in this rank's arena, if it lies there. Empty memory lies everywhere.
 std::optional<SharedRange> sharedRange(Board& board, const void* memory, std::size_t bytes);
-
-bool overlap(const void* a, std::size_t aBytes, const void* b, std::size_t bBytes);
 
 }  // namespace farandole

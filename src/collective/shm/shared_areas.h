@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "collective/shm/neighbourhood.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
 

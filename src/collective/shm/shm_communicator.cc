@@ -132,7 +132,7 @@ class ShmCommunicator final : public Communicator {
     return pointToPoint_.receive(out, capacity, from, tag, received);
   }
 
-  ShmStatistics statistics() const { return {context_.zeroCopyBytes}; }
+  Statistics statistics() const override { return {context_.zeroCopyBytes}; }
 
  private:
   static std::size_t index(int member) { return static_cast<std::size_t>(member); }
@@ -187,11 +187,6 @@ class ShmCommunicator final : public Communicator {
 std::unique_ptr<Communicator> makeShmCommunicator(Neighbourhood& neighbourhood, void* area,
                                                   std::vector<int> members, int me) {
   return std::make_unique<ShmCommunicator>(neighbourhood, area, std::move(members), me);
-}
-
-ShmStatistics shmStatistics(const Communicator& communicator) {
-  const auto* engine = dynamic_cast<const ShmCommunicator*>(&communicator);
-  return engine == nullptr ? ShmStatistics{} : engine->statistics();
 }
 
 }  // namespace farandole

@@ -5,14 +5,9 @@
 #include <vector>
 
 #include "collective/communicator.h"
-#include "collective/shm/neighbourhood.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole {
-
-// What the engine has done so far; for counters and benchmarks.
-struct ShmStatistics {
-  std::uint64_t zeroCopyBytes = 0;
-};
 
 // How much shared memory a communicator of `members` ranks needs.
 std::size_t shmCommunicatorBytes(int members);
@@ -24,6 +19,5 @@ std::size_t shmCommunicatorBytes(int members);
 // first operation.
 std::unique_ptr<Communicator> makeShmCommunicator(Neighbourhood& neighbourhood, void* area,
                                                   std::vector<int> members, int me);
-ShmStatistics shmStatistics(const Communicator& communicator);
 
 }  // namespace farandole

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collective/shm/adasum.h"
+#include "collective/adasum_weights.h"
 #include "engines/mpi/arithmetic.h"
 
 namespace farandole::mpi {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 #include "engines/mpi/arithmetic.h"
 #include "engines/mpi/chunks.h"
 #include "engines/mpi/pipeline.h"

@@ -223,7 +223,7 @@ TEST(AllreduceValues, SharedMemoryIsReducedWithoutCopies) {
       ASSERT_EQ(values[0], 2.0F);
       ASSERT_EQ(values[kCount - 1], 2.0F);
     }
-    EXPECT_EQ(shmStatistics(*communicator).zeroCopyBytes, 40u * kCount * 4);
+    EXPECT_EQ(communicator->statistics().zeroCopyBytes, 40u * kCount * 4);
   });
 }
 

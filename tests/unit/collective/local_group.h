@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "collective/shm/neighbourhood.h"
 #include "collective/shm/shm_communicator.h"
+#include "machine/neighbourhood.h"
 
 namespace farandole::testing {
 

@@ -1,4 +1,4 @@
-#include "collective/shm/neighbourhood.h"
+#include "machine/neighbourhood.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 
 #include <gtest/gtest.h>
 

@@ -218,5 +218,23 @@ TEST(HierarchyReduceLarge, HalfPrecisionRoundsOnce) {
   });
 }
 
+TEST(HierarchyStatistics, TellsWhatWasReducedWithoutCopies) {
+  const MachineLayout layout{"2x2", {0, 0, 1, 1}, {}};
+  runGroup(4, [&](GroupMember& member) {
+    auto communicator = makeTestHierarchy(member, layout, {});
+    constexpr std::int64_t kCount = 1 << 18;
+    auto* values = static_cast<float*>(member.memory(kCount * 4, true));
+    std::fill_n(values, kCount, 1.0F);
+    const Piece piece{values, values, kCount};
+    ASSERT_TRUE(member
+                    .wait(communicator->allreduce(std::span(&piece, 1), DType::kFloat32,
+                                                  ReduceOp::kSum, {}))
+                    .ok());
+    EXPECT_EQ(values[0], 4.0F);
+    // Its own half of the machine's sum, and the other half of the result.
+    EXPECT_EQ(communicator->statistics().zeroCopyBytes, kCount * 4);
+  });
+}
+
 }  // namespace
 }  // namespace farandole::testing

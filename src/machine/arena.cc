@@ -1,4 +1,4 @@
-#include "collective/shm/arena.h"
+#include "machine/arena.h"
 
 #include <fcntl.h>
 #include <linux/falloc.h>

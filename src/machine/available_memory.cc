@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "collective/shm/arena.h"
+#include "machine/arena.h"
 
 namespace farandole {
 namespace {

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "collective/shm/arena.h"
+#include "machine/arena.h"
 
 namespace farandole {
 

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "collective/shm/memory_promises.h"
+#include "machine/memory_promises.h"
 
 namespace farandole {
 

@@ -27,7 +27,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "collective/shm/arena.h"
+#include "machine/arena.h"
 
 namespace farandole {
 

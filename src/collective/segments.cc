@@ -1,4 +1,4 @@
-#include "collective/shm/segments.h"
+#include "collective/segments.h"
 
 #include <cstring>
 
@@ -50,6 +50,12 @@ void Segments::scatter(std::int64_t begin, std::int64_t end, const std::byte* fr
           [&](std::size_t piece, std::int64_t offset, std::int64_t count, std::int64_t done) {
             copy(out(piece, offset), from + byteOffset(done), byteOffset(count), store);
           });
+}
+
+bool overlap(const void* a, std::size_t aBytes, const void* b, std::size_t bBytes) {
+  const auto from = reinterpret_cast<std::uintptr_t>(a);
+  const auto to = reinterpret_cast<std::uintptr_t>(b);
+  return aBytes > 0 && bBytes > 0 && from < to + bBytes && to < from + aBytes;
 }
 
 }  // namespace farandole

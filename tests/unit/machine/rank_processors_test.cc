@@ -1,4 +1,4 @@
-#include "collective/shm/rank_processors.h"
+#include "machine/rank_processors.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

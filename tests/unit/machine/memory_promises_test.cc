@@ -1,4 +1,4 @@
-#include "collective/shm/memory_promises.h"
+#include "machine/memory_promises.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

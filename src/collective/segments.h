@@ -68,4 +68,7 @@ class Segments {
   std::size_t elementBytes_ = 1;
 };
 
+// Whether two ranges of memory have a byte in common.
+bool overlap(const void* a, std::size_t aBytes, const void* b, std::size_t bBytes);
+
 }  // namespace farandole

@@ -1,4 +1,4 @@
-#include "collective/shm/neighbourhood.h"
+#include "machine/neighbourhood.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include <string>
 
 #include "base/futex.h"
-#include "collective/shm/fence.h"
-#include "collective/shm/rank_processors.h"
+#include "machine/fence.h"
+#include "machine/rank_processors.h"
 
 namespace farandole {
 namespace {
