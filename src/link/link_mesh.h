@@ -140,7 +140,8 @@ class LinkMesh {
   // Bytes of messages that wait here for their receives.
   std::uint64_t heldBytes() const;
 
-  // Says goodbye to everybody, and waits for at most two seconds until they have heard it.
+  // Says goodbye to everybody, and waits for at most two seconds until they have heard it. Returns
+  // within three, whatever they and the callbacks here do.
   void stop();
   // Only in a fork child: closes the descriptors and forgets the rest without touching a lock that
   // the parent's threads may have held. Idempotent.

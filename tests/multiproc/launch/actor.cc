@@ -57,6 +57,13 @@ int main(int argc, char** argv) {
   (*client)->report("initialised size=" + std::to_string(size));
   if (part == "wait") {
     (*client)->report(text);
+    // Answered behind the report: once this rank says that it waits, the agent knows what for.
+    const auto heard = (*client)->put("heard of " + std::to_string(rank), "",
+                                      Deadline::after(std::chrono::seconds(30)));
+    if (!heard.ok()) {
+      std::fprintf(stderr, "%s\n", heard.message().c_str());
+      return 1;
+    }
     std::printf("waiting\n");
     std::fflush(stdout);
     ::sleep(60);

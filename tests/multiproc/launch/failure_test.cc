@@ -44,9 +44,6 @@ TEST(LaunchFailure, ScreenTellsWhatTheOthersWaitedFor) {
                    " wait 'computing'; fi; "
                    "exec " LAUNCH_ACTOR " wait \"waiting for allreduce 'grad.7'\""});
   ASSERT_TRUE(command.waitForOutput("waiting\n", 3)) << command.err();
-  // The reports are on their way when the ranks print; the agent has had them when it has answered
-  // later requests, and a short pause stands for those.
-  pause(std::chrono::milliseconds(300));
   const auto pids = pidsIn(command.out());
   ASSERT_EQ(pids.size(), 1U) << command.out();
   ::kill(pids[0], SIGKILL);

@@ -82,7 +82,7 @@ TEST(LaunchUsage, HelpAndVersion) {
 }
 
 TEST(LaunchUsage, InitSaysWhoGetsTheKeys) {
-  if (::geteuid() != 0) return;  // only root gives files away
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   TemporaryFolder folder;
   const std::vector<std::string> words{"init", "--workers", "w1@10.0.0.6", "--image",
                                        "x",    "--dir",     folder.path(), "--dry-run"};
@@ -95,6 +95,7 @@ TEST(LaunchUsage, InitSaysWhoGetsTheKeys) {
   EXPECT_THAT(init({"--uid", "12003"}),
               HasSubstr("the private keys would be given to user 12003 (nobody here has that "
                         "number), because that is the user in the containers"));
+  EXPECT_THAT(init({"--uid", "65534"}), HasSubstr("given to user 65534 (here: nobody)"));
   EXPECT_THAT(init({"--user", "root"}), testing::Not(HasSubstr("given to user")));
 }
 

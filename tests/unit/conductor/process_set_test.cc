@@ -1,10 +1,12 @@
-// A member against a log that no honest sequencer writes: it says so, and touches nothing.
+// A member against a log that no honest sequencer writes: it says so, and touches nothing. And what
+// may honestly come after a member has left.
 #include "conductor/process_set.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 
 #include "unit/conductor/fake_engine.h"
 
@@ -19,38 +21,62 @@ using ::testing::IsEmpty;
 class FakeControl final : public ControlChannel {
  public:
   std::deque<std::vector<std::byte>> log;
+  RingRead afterTheLog = RingRead::kEmpty;  // what the log says when all of it has been read
+  std::map<int, RingRead> submissions;      // what reading those of a member says
+  std::map<int, std::uint64_t> left;        // by member: up to where it has executed the log
 
   bool submit(std::span<const std::byte>) override { return true; }
   RingRead nextEntry(std::vector<std::byte>& entry) override {
-    if (log.empty()) return RingRead::kEmpty;
+    if (log.empty()) return afterTheLog;
     entry = std::move(log.front());
     log.pop_front();
+    ++read_;
     return RingRead::kRecord;
   }
-  std::uint64_t position() const override { return 0; }
-  RingRead nextSubmission(int, std::vector<std::byte>&) override { return RingRead::kEmpty; }
+  std::uint64_t position() const override { return read_; }
+  RingRead nextSubmission(int member, std::vector<std::byte>&) override {
+    const auto found = submissions.find(member);
+    return found == submissions.end() ? RingRead::kEmpty : found->second;
+  }
   bool append(std::span<const std::byte>) override { return true; }
   void setWaiting(int) override {}
   bool anyoneWaits() const override { return false; }
   void leave(std::uint64_t) override {}
-  std::optional<std::uint64_t> leftAt(int) const override { return std::nullopt; }
+  std::optional<std::uint64_t> leftAt(int member) const override {
+    const auto found = left.find(member);
+    if (found == left.end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  std::uint64_t read_ = 0;
 };
 
 class ProcessSetTest : public ::testing::Test, public SetObserver {
  protected:
-  // Member 1 of 2.
-  ProcessSetTest() {
+  ProcessSetTest() { become(1, 2); }
+
+  // That member of a set of that size. Member 0 is the sequencer.
+  void become(int me, int size) {
     ProcessSet::Parts parts;
-    parts.ranks = {0, 1};
-    parts.me = 1;
-    parts.hosts = {"here", "here"};
+    Sequencer::Options options;
+    for (int rank = 0; rank < size; ++rank) {
+      parts.ranks.push_back(rank);
+      parts.hosts.emplace_back("here");
+      options.memberNames.push_back("rank " + std::to_string(rank));
+    }
+    parts.me = me;
     parts.control = std::make_unique<FakeControl>();
-    parts.communicator = std::make_unique<FakeEngine>(1, 2);
+    parts.communicator = std::make_unique<FakeEngine>(me, size);
+    if (me == 0) parts.sequencer = std::make_unique<Sequencer>(std::move(options));
     parts.isShared = [](const void*, std::size_t) { return false; };
     set_ = std::make_unique<ProcessSet>(std::move(parts), *this);
   }
 
-  void completed(const EntryPtr& entry) override { completed_.push_back(entry->request.name); }
+  void completed(const EntryPtr& entry) override {
+    completed_.push_back(entry->request.name);
+    if (failure_.ok()) failure_ = entry->outcome.status;
+  }
   void ran(const Execution&, TimePoint) override {}
   void broken(Status status) override {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
@@ -95,6 +121,7 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
 
   std::vector<float> memory_ = std::vector<float>(64);
   std::vector<std::string> completed_;
+  Status failure_;  // of the first operation that failed
   Status broken_;
   std::unique_ptr<ProcessSet> set_;
 };
@@ -202,6 +229,66 @@ TEST_F(ProcessSetTest, OneThatHasJoinedReducesNothingThatCannotBeReduced) {
 TEST_F(ProcessSetTest, AnIndexCostsNoMoreThanItsPlan) {
   define(1 << 24, "a", meta(Kind::kAllreduce));
   expectBroken("the log makes no sense");
+}
+
+TEST_F(ProcessSetTest, AMemberThatExceedsItsWindowIsNamed) {
+  become(0, 3);
+  control().submissions[2] = RingRead::kTooMuch;
+  expectBroken("rank 2 on here sends more submissions than it was allowed to");
+}
+TEST_F(ProcessSetTest, ASequencerThatExceedsItsWindowIsNamed) {
+  control().afterTheLog = RingRead::kTooMuch;
+  expectBroken("rank 0 on here sends more of the log than it was allowed to");
+}
+
+// Member 2 submits and leaves at once: it is gone before the batch of what it has submitted is read
+// here. That is no inconsistent log, which would end all sets of the job.
+TEST_F(ProcessSetTest, ABatchThatFollowsALeaveIsPassedOver) {
+  become(1, 3);
+  submit("a", meta(Kind::kAllreduce));
+  control().left[2] = 0;
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a"));
+  EXPECT_EQ(failure_.code(), Code::kPeerLost);
+  EXPECT_EQ(failure_.rank(), 2);
+  define(0, "a", meta(Kind::kAllreduce));
+  batch({0});
+  step();
+  EXPECT_THAT(control().log, IsEmpty());
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started, IsEmpty());
+  EXPECT_THAT(completed_, ElementsAre("a"));
+}
+TEST_F(ProcessSetTest, AJoinOfAllThatFollowsALeaveIsPassedOver) {
+  become(1, 3);
+  join();
+  control().left[2] = 0;
+  step();
+  EXPECT_THAT(completed_, ElementsAre(""));
+  EXPECT_EQ(failure_.rank(), 2);
+  log(LogEntry(Joined{2}));
+  step();
+  EXPECT_THAT(control().log, IsEmpty());
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(completed_, ElementsAre(""));
+}
+// What the leaver has still executed runs here, too.
+TEST_F(ProcessSetTest, ABatchBeforeALeaveRuns) {
+  become(1, 3);
+  submit("a", meta(Kind::kAllreduce));
+  submit("b", meta(Kind::kAllreduce));
+  control().left[2] = 3;
+  step();
+  EXPECT_THAT(completed_, IsEmpty());
+  define(0, "a", meta(Kind::kAllreduce));
+  define(1, "b", meta(Kind::kAllreduce));
+  batch({0});
+  step();
+  EXPECT_THAT(engine().started, ElementsAre("allreduce"));
+  EXPECT_THAT(completed_, ElementsAre("a", "b"));
+  EXPECT_EQ(failure_.tensor(), "b");
+  EXPECT_EQ(failure_.rank(), 2);
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
 }
 
 TEST_F(ProcessSetTest, MoreThanCanBeInFlightIsRefused) {

@@ -38,6 +38,7 @@ class LinkControlTest : public ::testing::Test {
     std::unique_ptr<Switchboard> board;
     std::unique_ptr<LinkControl> control;
     std::atomic<int> wakes{0};
+    std::atomic<int> messages{0};  // that have come, for whichever set
     std::atomic<std::uint32_t> markOfOther{0};
   };
 
@@ -46,8 +47,9 @@ class LinkControlTest : public ::testing::Test {
       auto& each = *ranks_.emplace_back(std::make_unique<Rank>());
       each.mesh = startMesh(options(rank, size));
       each.board = std::make_unique<Switchboard>(*each.mesh);
-      each.mesh->onControl([board = each.board.get()](int peer, std::string& message) {
-        EXPECT_TRUE(board->control().deliver(peer, message).ok());
+      each.mesh->onControl([&each](int peer, std::string& message) {
+        EXPECT_TRUE(each.board->control().deliver(peer, message).ok());
+        each.messages.fetch_add(1);
       });
       each.mesh->onPeerEnd([](int, const Status&) {});
     }
@@ -136,7 +138,7 @@ TEST_F(LinkControlTest, WhatComesBeforeTheSetIsMadeIsKept) {
   start(2);
   makeControl(0);
   ASSERT_TRUE(control(0).append(bytesOf("early")));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_TRUE(soon([&] { return at(1).messages == 1; }));
   makeControl(1);
   EXPECT_EQ(nextEntry(1), "early");
 }
@@ -263,9 +265,9 @@ TEST_F(LinkControlTest, MessagesForASetThatIsGoneAreDropped) {
   makeControls();
   at(1).control.reset();
   ASSERT_TRUE(control(0).append(bytesOf("for nobody")));
+  ASSERT_TRUE(soon([&] { return at(1).messages == 1; }));
   makeControl(1);
   std::vector<std::byte> entry;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(control(1).nextEntry(entry), RingRead::kEmpty);
 }
 

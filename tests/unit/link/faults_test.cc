@@ -139,7 +139,7 @@ TEST(LinkFaults, AStoppedPeerIsLostAfterTheSilence) {
   const OtherProcess other(quick(1));
   Watcher watcher(quick(0), other);
   // Silence between ranks that live is none: heartbeats.
-  EXPECT_EQ(watcher.ended.wait(milliseconds(1500)).code(), Code::kInternal);
+  EXPECT_FALSE(watcher.ended.comesWithin(milliseconds(1500))) << watcher.ended.wait().message();
   const TimePoint start = Clock::now();
   other.signal(SIGSTOP);
   const Status why = watcher.ended.wait();
@@ -153,7 +153,7 @@ TEST(LinkFaults, APeerThatIsKnownToBeStoppedIsWaitedFor) {
   Watcher watcher(quick(0), other);
   watcher.mesh->peerStopped(1, true);
   other.signal(SIGSTOP);
-  EXPECT_EQ(watcher.ended.wait(milliseconds(2500)).code(), Code::kInternal);
+  EXPECT_FALSE(watcher.ended.comesWithin(milliseconds(2500))) << watcher.ended.wait().message();
   // It is said to go on, and does not: then the silence counts, from there.
   const TimePoint start = Clock::now();
   watcher.mesh->peerStopped(1, false);
@@ -175,7 +175,7 @@ TEST(LinkFaults, AStoppedPeerIsDialledUntilItGoesOn) {
   mesh->peerStopped(1, true);
   ASSERT_TRUE(mesh->introduce(1, other.card()).ok());
   ASSERT_TRUE(mesh->sendControl(1, "hello").ok());
-  EXPECT_EQ(ended.wait(milliseconds(2500)).code(), Code::kInternal);
+  EXPECT_FALSE(ended.comesWithin(milliseconds(2500))) << ended.wait().message();
   other.signal(SIGCONT);
   EXPECT_TRUE(answered.wait().ok());
 }
@@ -197,7 +197,7 @@ TEST(LinkFaults, AShortPauseIsSurvived) {
   other.signal(SIGSTOP);
   std::this_thread::sleep_for(milliseconds(700));
   other.signal(SIGCONT);
-  EXPECT_EQ(watcher.ended.wait(milliseconds(1500)).code(), Code::kInternal);
+  EXPECT_FALSE(watcher.ended.comesWithin(milliseconds(1500))) << watcher.ended.wait().message();
 }
 
 TEST(LinkFaults, AGoodbyeIsNotALoss) {
@@ -213,9 +213,12 @@ TEST(LinkFaults, AGoodbyeIsNotALoss) {
   EXPECT_EQ(got.wait().code(), Code::kShutdown);
 }
 
-TEST(LinkFaults, StopTakesNoLongerThanASecondEvenIfThePeerIsStopped) {
+// Two seconds for its answer, and not until its silence makes it a lost one.
+TEST(LinkFaults, StopWaitsTwoSecondsForAStoppedPeerAndNotMuchLonger) {
+  LinkMeshOptions patient = options(0, 2);
+  patient.limits.silence = seconds(60);
   const OtherProcess other(options(1, 2));
-  Watcher watcher(options(0, 2), other);
+  Watcher watcher(patient, other);
   const Bytes large(std::size_t{64} << 20);
   Outcome sent;
   watcher.mesh->send(1, 2, large, sent.callback());
@@ -226,7 +229,8 @@ TEST(LinkFaults, StopTakesNoLongerThanASecondEvenIfThePeerIsStopped) {
   }
   const TimePoint start = Clock::now();
   watcher.mesh->stop();
-  EXPECT_LT(Clock::now() - start, milliseconds(5000));
+  EXPECT_GE(Clock::now() - start, seconds(2));
+  EXPECT_LT(Clock::now() - start, seconds(20));
   EXPECT_EQ(sent.wait().code(), Code::kShutdown);
 }
 

@@ -53,10 +53,16 @@ class Outcome {
     const std::lock_guard lock(state_->mutex);
     return state_->status.has_value();
   }
-  // kInternal if it does not come.
-  Status wait(Duration limit = kPatience) const {
+  // Whether it comes in that time.
+  bool comesWithin(Duration limit) const {
     std::unique_lock lock(state_->mutex);
-    state_->came.wait_for(lock, limit, [&] { return state_->status.has_value(); });
+    return state_->came.wait_for(lock, limit, [&] { return state_->status.has_value(); });
+  }
+  // A test in which it does not come has failed.
+  Status wait() const {
+    const bool came = comesWithin(kPatience);
+    EXPECT_TRUE(came) << "no callback came";
+    const std::lock_guard lock(state_->mutex);
     return state_->status.value_or(Status::internal("no callback came"));
   }
 

@@ -104,12 +104,11 @@ void flipOneBit(WireSecurity mode, bool forward, std::uint64_t position, int bit
   ranks.a->recv(1, 5, atA, gotA.callback());
   ranks.a->send(1, 5, fromA, sentA.callback());
   // Rank 1 does not know where rank 0 is: it can only use a connection that came.
-  if (ranks.arrived.wait(early ? milliseconds(2500) : Duration(test::kPatience)).ok()) {
+  if (ranks.arrived.comesWithin(early ? milliseconds(2500) : Duration(test::kPatience))) {
     ranks.b->recv(0, 5, atB, gotB.callback());
     ranks.b->send(0, 5, fromB, sentB.callback());
     const Status atBStatus = gotB.wait();
     EXPECT_TRUE(!atBStatus.ok() || atB == fromA);
-    EXPECT_NE(atBStatus.code(), Code::kInternal) << atBStatus.message();
     if (position > kAfterHandshake && forward) {
       EXPECT_THAT(atBStatus.code(), kNoticed) << atBStatus.message();
       EXPECT_EQ(ranks.endB.wait().rank(), 0);
@@ -117,7 +116,6 @@ void flipOneBit(WireSecurity mode, bool forward, std::uint64_t position, int bit
   }
   const Status atAStatus = gotA.wait();
   EXPECT_TRUE(!atAStatus.ok() || atA == fromB);
-  EXPECT_NE(atAStatus.code(), Code::kInternal) << atAStatus.message();
   if (position > kAfterHandshake && !forward) {
     EXPECT_TRUE(flipped);
     EXPECT_THAT(atAStatus.code(), kNoticed) << atAStatus.message();
