@@ -45,7 +45,7 @@ bool mayBothBeInFlight(const Request& a, const Request& b) {
 }  // namespace
 
 ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
-    : parts_(std::move(parts)), observer_(observer) {}
+    : parts_(std::move(parts)), observer_(observer), seenGone_(parts_.ranks.size()) {}
 
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   const std::lock_guard lock(mutex_);

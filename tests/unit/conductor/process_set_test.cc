@@ -19,21 +19,26 @@ using ::testing::IsEmpty;
 class FakeControl final : public ControlChannel {
  public:
   std::deque<std::vector<std::byte>> log;
+  std::optional<std::uint64_t> left;  // of member 0
+  std::uint64_t read = 0;             // entries; the position
 
   bool submit(std::span<const std::byte>) override { return true; }
   RingRead nextEntry(std::vector<std::byte>& entry) override {
     if (log.empty()) return RingRead::kEmpty;
     entry = std::move(log.front());
     log.pop_front();
+    ++read;
     return RingRead::kRecord;
   }
-  std::uint64_t position() const override { return 0; }
+  std::uint64_t position() const override { return read; }
   RingRead nextSubmission(int, std::vector<std::byte>&) override { return RingRead::kEmpty; }
   bool append(std::span<const std::byte>) override { return true; }
   void setWaiting(int) override {}
   bool anyoneWaits() const override { return false; }
   void leave(std::uint64_t) override {}
-  std::optional<std::uint64_t> leftAt(int) const override { return std::nullopt; }
+  std::optional<std::uint64_t> leftAt(int member) const override {
+    return member == 0 ? left : std::nullopt;
+  }
 };
 
 class ProcessSetTest : public ::testing::Test, public SetObserver {
@@ -50,11 +55,15 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
     set_ = std::make_unique<ProcessSet>(std::move(parts), *this);
   }
 
-  void completed(const EntryPtr& entry) override { completed_.push_back(entry->request.name); }
+  void completed(const EntryPtr& entry) override {
+    completed_.push_back(entry->request.name);
+    outcomes_.push_back(entry->outcome.status);
+  }
   void ran(const Execution&, TimePoint) override {}
   void broken(Status status) override {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
   }
+  bool gone(std::int32_t rank) override { return rank == 0 && gone_; }
 
   static Meta meta(Kind kind, std::vector<std::int64_t> shape = {4}) {
     Meta meta;
@@ -95,7 +104,9 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
 
   std::vector<float> memory_ = std::vector<float>(64);
   std::vector<std::string> completed_;
+  std::vector<Status> outcomes_;
   Status broken_;
+  bool gone_ = false;  // rank 0's process has ended
   std::unique_ptr<ProcessSet> set_;
 };
 
@@ -202,6 +213,50 @@ TEST_F(ProcessSetTest, OneThatHasJoinedReducesNothingThatCannotBeReduced) {
 TEST_F(ProcessSetTest, AnIndexCostsNoMoreThanItsPlan) {
   define(1 << 24, "a", meta(Kind::kAllreduce));
   expectBroken("the log makes no sense");
+}
+
+// Whatever the mark of one whose process has ended says, nothing comes from there any more.
+TEST_F(ProcessSetTest, OneThatHasEndedIsNotWaitedFor) {
+  submit("a", meta(Kind::kAllreduce));
+  step();
+  ASSERT_THAT(completed_, IsEmpty());
+  gone_ = true;
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a"));
+  EXPECT_EQ(outcomes_.at(0).code(), Code::kPeerLost);
+  EXPECT_EQ(outcomes_.at(0).rank(), 0);
+  EXPECT_THAT(outcomes_.at(0).message(), HasSubstr("rank 0 on here has left the job"));
+}
+TEST_F(ProcessSetTest, OneThatHasEndedIsNotWaitedForUntilAPositionThatNeverComes) {
+  submit("a", meta(Kind::kAllreduce));
+  control().left = 1'000'000;
+  step();
+  ASSERT_THAT(completed_, IsEmpty());
+  gone_ = true;
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a"));
+  EXPECT_EQ(outcomes_.at(0).code(), Code::kPeerLost);
+}
+TEST_F(ProcessSetTest, WhatOneHadOrderedBeforeItEndedRuns) {
+  submit("a", meta(Kind::kAllreduce));
+  submit("b", meta(Kind::kAllreduce));
+  gone_ = true;
+  // It is seen to be gone in a step that is just too early for the log.
+  set_->step(TimePoint(std::chrono::seconds(1)));
+  define(0, "a", meta(Kind::kAllreduce));
+  batch({0});
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a", "b"));
+  EXPECT_TRUE(outcomes_.at(0).ok()) << outcomes_.at(0).message();
+  EXPECT_EQ(outcomes_.at(1).code(), Code::kPeerLost);
+}
+TEST_F(ProcessSetTest, OneThatHasEndedDisturbsNobodyWhoDoesNotNeedIt) {
+  gone_ = true;
+  step();
+  EXPECT_TRUE(broken_.ok());
+  submit("a", meta(Kind::kAllreduce));
+  step();
+  EXPECT_EQ(outcomes_.at(0).code(), Code::kPeerLost) << "a later one that does";
 }
 
 TEST_F(ProcessSetTest, MoreThanCanBeInFlightIsRefused) {
