@@ -76,6 +76,10 @@ class Board {
   void writeTiny(std::uint64_t number, std::span<const std::byte> payload);
   // The payload of that member, or nullptr.
   const std::byte* readTiny(int member, std::uint64_t number);
+  // The same for a number that was read before: never nullptr, whatever was written there since.
+  const std::byte* tinyPayload(int member, std::uint64_t number) const {
+    return flags(member).tiny[number % 2].payload;
+  }
   // Everybody has begun the operation that runs now: invariant 4.
   void noteAllBegun();
 

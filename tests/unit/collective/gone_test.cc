@@ -1,10 +1,11 @@
 // A member whose process has ended, whatever it had said before: what waits for it fails, and what
-// it has left complete is used.
+// it has left complete is used. And flags that were overwritten after they had been looked at.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "collective/shm/layout.h"
 #include "collective/shm/shm_communicator.h"
 #include "unit/collective/one_process.h"
 
@@ -31,6 +32,9 @@ class GoneTest : public ::testing::Test {
   Neighbourhood& neighbour(int member) { return *neighbours_[static_cast<std::size_t>(member)]; }
   std::byte* areaOf(int member) {
     return neighbour(member).at(0, area_, shmCommunicatorBytes(kMembers));
+  }
+  MemberFlags& flags(int member) {
+    return *reinterpret_cast<MemberFlags*>(areaOf(0) + AreaLayout(kMembers).flags(member));
   }
   // To the others its process has ended.
   void end(int member) {
@@ -113,6 +117,21 @@ TEST_F(GoneTest, WhatOthersOweIsWaitedFor) {
   drive({second.get(), first.get()});
   EXPECT_EQ(first->progress(), Progress::kDone);
   EXPECT_EQ(values[0], 3.0F);
+}
+
+TEST_F(GoneTest, ALineThatIsOverwrittenAfterItWasSeenHarmsNobody) {
+  std::vector<float> values[kMembers];
+  OperationPtr sums[kMembers];
+  for (int i = 0; i < kMembers; ++i) values[i].assign(1, 1);
+  sums[1] = sum(1, values[1]);
+  sums[1]->progress();
+  sums[0] = sum(0, values[0]);
+  drive({sums[0].get()});  // has seen member 1's line, and waits for member 2's
+  flags(1).tiny[0].sequence.store(0);
+  sums[2] = sum(2, values[2]);
+  sums[2]->progress();
+  EXPECT_EQ(sums[0]->progress(), Progress::kDone);
+  EXPECT_EQ(values[0][0], 3.0F);
 }
 
 }  // namespace
