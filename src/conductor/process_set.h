@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "collective/communicator.h"
+#include "conductor/batch_run.h"
 #include "conductor/entry.h"
-#include "conductor/execution.h"
 #include "conductor/ordered_lane.h"
 #include "control/control_channel.h"
 #include "control/sequencer.h"
@@ -182,7 +182,7 @@ class ProcessSet {
   void handle(Withdrawn& entry);
   void handle(Abort& entry);
   void complete(const EntryPtr& entry, Status status);
-  std::string describe(const Execution::TooSmall& output) const;
+  std::string describe(const BatchRun::Refusal& refusal) const;
   void corrupt(std::string what);
   std::string rankName(int member) const;
   Status fault(Code code, std::string text, int member) const;
@@ -211,7 +211,7 @@ class ProcessSet {
   Counters counters_;
 
   // The driver's alone.
-  std::unique_ptr<Execution> running_;
+  std::unique_ptr<BatchRun> running_;
   TimePoint runningSince_;
   TimePoint runningFailedAt_{};
   std::uint64_t runningPosition_ = 0;  // of the log, behind the batch that runs

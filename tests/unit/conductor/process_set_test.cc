@@ -215,6 +215,82 @@ TEST_F(ProcessSetTest, AnIndexCostsNoMoreThanItsPlan) {
   expectBroken("the log makes no sense");
 }
 
+// A group of a sum and two gathers, as its members know it; "b" has rows of 100 elements.
+class ProcessSetGroupTest : public ProcessSetTest {
+ protected:
+  void submitAll() {
+    std::vector<EntryPtr> entries;
+    for (const auto& [name, kind, shape] : group_) {
+      auto entry = std::make_shared<Entry>();
+      entry->request.name = name;
+      entry->request.meta = meta(kind, shape);
+      entry->request.input = input_.data();
+      entry->request.group = 1;
+      entries.push_back(entry);
+    }
+    ASSERT_TRUE(set_->submit(entries).ok());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      define(static_cast<std::uint32_t>(i), group_[i].name, entries[i]->request.meta);
+    }
+  }
+  struct One {
+    std::string name;
+    Kind kind;
+    std::vector<std::int64_t> shape;
+  };
+  const std::vector<One> group_ = {{"sum", Kind::kAllreduce, {4}},
+                                   {"a", Kind::kAllgather, {4}},
+                                   {"b", Kind::kAllgather, {4, 100}}};
+  std::vector<float> input_ = std::vector<float>(400);
+};
+
+TEST_F(ProcessSetGroupTest, RunsWhenEverybodyHasRoomForAllOfIt) {
+  submitAll();
+  batch({0, 1, 2});
+  engine().told = {kNoLimit, 3, kNoLimit, 4};
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started,
+              ElementsAre("exchange", "exchange", "allreduce", "allgather", "allgather"));
+  EXPECT_THAT(completed_, ElementsAre("sum", "a", "b"));
+  for (const Status& each : outcomes_) EXPECT_TRUE(each.ok()) << each.message();
+}
+TEST_F(ProcessSetGroupTest, FailsAsAWholeIfOneResultDoesNotFit) {
+  submitAll();
+  batch({0, 1, 2});
+  engine().told = {1000, 3, kNoLimit, 4};  // enough for "a"
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started, ElementsAre("exchange", "exchange"));
+  EXPECT_THAT(completed_, ElementsAre("sum", "a", "b"));
+  for (const Status& each : outcomes_) {
+    EXPECT_EQ(each.code(), Code::kMismatch);
+    EXPECT_EQ(each.rank(), 0);
+    EXPECT_THAT(each.message(), HasSubstr("'b' of this group cannot run: the output of rank 0"));
+    EXPECT_THAT(each.message(), HasSubstr("room for 1000 bytes, but 2800"));
+  }
+}
+TEST_F(ProcessSetGroupTest, HasALimitIfOthersDecideASizeInIt) {
+  std::vector<EntryPtr> entries;
+  for (std::size_t i = 0; i <= kMaxGroupPlans; ++i) {
+    auto entry = std::make_shared<Entry>();
+    entry->request.name = std::to_string(i);
+    entry->request.meta = meta(i == 7 ? Kind::kAllgather : Kind::kAllreduce);
+    entry->request.group = 1;
+    entries.push_back(entry);
+  }
+  const Status status = set_->submit(entries);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("a group of 4097 operations with allgather among them"));
+  entries[7]->request.meta = meta(Kind::kAllreduce);
+  EXPECT_TRUE(set_->submit(entries).ok());
+}
+TEST_F(ProcessSetGroupTest, IsNotRunInPartsThatDoNotBelongTogether) {
+  submitAll();
+  batch({0, 1});
+  expectBroken();
+}
+
 // Whatever the mark of one whose process has ended says, nothing comes from there any more.
 TEST_F(ProcessSetTest, OneThatHasEndedIsNotWaitedFor) {
   submit("a", meta(Kind::kAllreduce));
