@@ -41,49 +41,59 @@ Execution::Execution(Communicator& communicator, std::vector<Part> parts, int jo
     : communicator_(communicator),
       parts_(std::move(parts)),
       joined_(joined),
-      stages_(stagesOf(parts_.front().meta.kind)) {
-  operation_ = (this->*stages_[0])();
-}
+      way_(wayOf(parts_.front().meta.kind)) {}
 
-std::vector<Execution::Stage> Execution::stagesOf(Kind kind) {
+Execution::Way Execution::wayOf(Kind kind) {
+  using E = Execution;
   switch (kind) {
-    case Kind::kAllreduce: return {&Execution::startAllreduce};
-    case Kind::kAllgather: return {&Execution::exchangeRows, &Execution::startAllgather};
-    case Kind::kBroadcast: return {&Execution::startBroadcast};
-    case Kind::kAlltoall: return {&Execution::exchangeSplits, &Execution::startAlltoall};
-    case Kind::kReducescatter: return {&Execution::startReducescatter};
-    case Kind::kReduce: return {&Execution::startReduce};
-    case Kind::kGather: return {&Execution::exchangeRows, &Execution::startGather};
-    case Kind::kScatter: return {&Execution::exchangeRootsSplits, &Execution::startScatter};
+    case Kind::kAllreduce: return {&E::startAllreduce};
+    case Kind::kAllgather: return {&E::startAllgather, &E::exchangeRows, &E::weighAllgather};
+    case Kind::kBroadcast: return {&E::startBroadcast};
+    case Kind::kAlltoall: return {&E::startAlltoall, &E::exchangeSplits, &E::weighAlltoall};
+    case Kind::kReducescatter: return {&E::startReducescatter};
+    case Kind::kReduce: return {&E::startReduce};
+    case Kind::kGather: return {&E::startGather, &E::exchangeRows, &E::weighGather};
+    case Kind::kScatter: return {&E::startScatter, &E::exchangeRootsSplits, &E::weighScatter};
     case Kind::kBarrier:
     case Kind::kJoin:
     case Kind::kSend:
     case Kind::kReceive: break;
   }
-  return {&Execution::startBarrier};
+  return {&E::startBarrier};
 }
 
-Progress Execution::progress() {
-  while (state_ == Progress::kPending) {
-    if (operation_ == nullptr) {
-      state_ = tooSmall_ ? Progress::kDone : Progress::kFailed;
-      break;
-    }
+Progress Execution::settle() {
+  if (settled_) return state_ == Progress::kFailed ? state_ : Progress::kDone;
+  if (way_.exchange != nullptr) {
+    if (operation_ == nullptr) operation_ = (this->*way_.exchange)();
     const Progress now = operation_->progress();
     if (now == Progress::kPending) return now;
     if (now == Progress::kFailed) {
       status_ = operation_->status();
       state_ = now;
-      break;
-    }
-    if (++stage_ == stages_.size()) {
-      finish();
-      state_ = Progress::kDone;
-    } else {
-      operation_ = (this->*stages_[stage_])();
+    } else if (!(this->*way_.weigh)()) {
+      state_ = tooSmall_ ? Progress::kDone : Progress::kFailed;
     }
   }
-  return state_;
+  settled_ = true;
+  return settle();
+}
+
+Progress Execution::progress() {
+  if (const Progress now = settle(); now != Progress::kDone) return now;
+  if (state_ != Progress::kPending) return state_;
+  if (!started_) {
+    started_ = true;
+    operation_ = (this->*way_.start)();
+  }
+  const Progress now = operation_ == nullptr ? Progress::kFailed : operation_->progress();
+  if (now == Progress::kPending) return now;
+  if (now == Progress::kDone) {
+    finish();
+  } else if (operation_ != nullptr) {
+    status_ = operation_->status();
+  }
+  return state_ = now;
 }
 
 void Execution::finish() {
@@ -236,9 +246,11 @@ bool Execution::takeRows() {
     sizes_.push_back(told_[i + 1]);
   }
   // As much of the input is read.
-  if (sizes_[static_cast<std::size_t>(communicator_.rank())] == mine_[1]) return true;
-  status_ = Status::internal("the ranks' rows have been garbled");
-  return false;
+  if (sizes_[static_cast<std::size_t>(communicator_.rank())] != mine_[1]) {
+    status_ = Status::internal("the ranks' rows have been garbled");
+    return false;
+  }
+  return rowsToCounts(sizes_, parts_.front().meta.rowElements(), counts_);
 }
 
 bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
@@ -260,47 +272,51 @@ bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t
   return true;
 }
 
+bool Execution::weighAllgather() {
+  if (!takeRows()) return false;
+  for (int i = 0; i < communicator_.size(); ++i) {
+    if (!hasRoom(i, sum(counts_))) return false;
+  }
+  return true;
+}
+
 OperationPtr Execution::startAllgather() {
   const Part& part = parts_.front();
-  std::vector<std::int64_t> counts;
-  if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
-  for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, sum(counts))) return nullptr;
-  }
   void* out = nullptr;
   if (part.entry) {
     out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
     part.entry->outcome.splits = sizes_;
   } else {
-    out = scratch(static_cast<std::size_t>(sum(counts)) * sizeOf(part.meta.dtype));
+    out = scratch(static_cast<std::size_t>(sum(counts_)) * sizeOf(part.meta.dtype));
   }
   if (out == nullptr) return nullptr;
   const void* in = nullptr;
   if (part.entry) {
     const int me = communicator_.rank();
-    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, sum(counts),
-                     placeOf(me, out, counts, part.meta.dtype));
+    in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
+                     placeOf(me, out, counts_, part.meta.dtype));
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.allgather(in, out, counts, part.meta.dtype);
+  return communicator_.allgather(in, out, counts_, part.meta.dtype);
+}
+
+bool Execution::weighGather() {
+  return takeRows() && hasRoom(parts_.front().meta.root, sum(counts_));
 }
 
 OperationPtr Execution::startGather() {
   const Part& part = parts_.front();
-  std::vector<std::int64_t> counts;
-  if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
-  if (!hasRoom(part.meta.root, sum(counts))) return nullptr;
   void* out = nullptr;
   const void* in = part.entry->request.input;
   if (const int me = communicator_.rank(); me == part.meta.root) {
     out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
     if (out == nullptr) return nullptr;
     part.entry->outcome.splits = sizes_;
-    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, sum(counts),
-                     placeOf(me, out, counts, part.meta.dtype));
+    in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
+                     placeOf(me, out, counts_, part.meta.dtype));
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.gather(in, out, counts, part.meta.dtype, part.meta.root);
+  return communicator_.gather(in, out, counts_, part.meta.dtype, part.meta.root);
 }
 
 OperationPtr Execution::exchangeSplits() {
@@ -312,36 +328,39 @@ OperationPtr Execution::exchangeSplits() {
   return exchange(std::vector<std::int64_t>(members, communicator_.size() + 1));
 }
 
-OperationPtr Execution::startAlltoall() {
-  const Part& part = parts_.front();
+bool Execution::weighAlltoall() {
   const auto members = static_cast<std::size_t>(communicator_.size());
   const auto me = static_cast<std::size_t>(communicator_.rank());
-  const std::int64_t rowElements = part.meta.rowElements();
   rooms_.clear();
   for (std::size_t i = 0; i < members; ++i) rooms_.push_back(told_[i * (members + 1)]);
-  std::vector<std::int64_t> received;
-  std::vector<std::int64_t> receiveCounts;
   std::vector<std::int64_t> rows(members);
   std::vector<std::int64_t> counts;
   for (std::size_t to = 0; to < members; ++to) {
     for (std::size_t from = 0; from < members; ++from) {
       rows[from] = told_[from * (members + 1) + 1 + to];
     }
-    if (!rowsToCounts(rows, rowElements, counts)) return nullptr;
-    if (!hasRoom(static_cast<int>(to), sum(counts))) return nullptr;
+    if (!rowsToCounts(rows, parts_.front().meta.rowElements(), counts)) return false;
+    if (!hasRoom(static_cast<int>(to), sum(counts))) return false;
     if (to == me) {
-      received = rows;
-      receiveCounts = counts;
+      sizes_ = rows;
+      counts_ = counts;
     }
   }
+  return true;
+}
+
+OperationPtr Execution::startAlltoall() {
+  const Part& part = parts_.front();
   std::vector<std::int64_t> sendCounts;
-  if (!rowsToCounts({mine_.begin() + 1, mine_.end()}, rowElements, sendCounts)) return nullptr;
-  void* out = outputFor(part, withRows(part.meta.shape, sum(received)));
+  if (!rowsToCounts({mine_.begin() + 1, mine_.end()}, part.meta.rowElements(), sendCounts)) {
+    return nullptr;
+  }
+  void* out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
   if (out == nullptr) return nullptr;
-  part.entry->outcome.splits = std::move(received);
-  const void* in = inputBeside(part, sum(sendCounts), out, sum(receiveCounts), nullptr);
+  part.entry->outcome.splits = sizes_;
+  const void* in = inputBeside(part, sum(sendCounts), out, sum(counts_), nullptr);
   if (!status_.ok()) return nullptr;
-  return communicator_.alltoall(in, sendCounts, out, receiveCounts, part.meta.dtype);
+  return communicator_.alltoall(in, sendCounts, out, counts_, part.meta.dtype);
 }
 
 OperationPtr Execution::exchangeRootsSplits() {
@@ -358,7 +377,7 @@ OperationPtr Execution::exchangeRootsSplits() {
   return exchange(counts);
 }
 
-OperationPtr Execution::startScatter() {
+bool Execution::weighScatter() {
   const Part& part = parts_.front();
   // The root's splits lie behind its room; the root itself reads its input by its own.
   const auto splits = told_.begin() + part.meta.root + 1;
@@ -367,21 +386,25 @@ OperationPtr Execution::startScatter() {
   rooms_.erase(rooms_.begin() + part.meta.root + 1,
                rooms_.begin() + part.meta.root + 1 + communicator_.size());
   if (communicator_.rank() == part.meta.root) sizes_.assign(mine_.begin() + 1, mine_.end());
-  std::vector<std::int64_t> counts;
-  if (!rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
+  if (!rowsToCounts(sizes_, part.meta.rowElements(), counts_)) return false;
   for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, counts[static_cast<std::size_t>(i)])) return nullptr;
+    if (!hasRoom(i, counts_[static_cast<std::size_t>(i)])) return false;
   }
-  const auto mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
-  void* out = outputFor(part, withRows(part.meta.shape, mine));
+  return true;
+}
+
+OperationPtr Execution::startScatter() {
+  const Part& part = parts_.front();
+  const int me = communicator_.rank();
+  const auto mine = static_cast<std::size_t>(me);
+  void* out = outputFor(part, withRows(part.meta.shape, sizes_[mine]));
   if (out == nullptr) return nullptr;
   const void* in = part.entry->request.input;
-  const int me = communicator_.rank();
-  if (me == part.meta.root && out != placeOf(me, in, counts, part.meta.dtype)) {
-    in = inputBeside(part, sum(counts), out, counts[static_cast<std::size_t>(me)], nullptr);
+  if (me == part.meta.root && out != placeOf(me, in, counts_, part.meta.dtype)) {
+    in = inputBeside(part, sum(counts_), out, counts_[mine], nullptr);
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.scatter(in, out, counts, part.meta.dtype, part.meta.root);
+  return communicator_.scatter(in, out, counts_, part.meta.dtype, part.meta.root);
 }
 
 }  // namespace farandole

@@ -33,6 +33,9 @@ class Execution {
   // parts: one, or several fusible ones. joined: how many members bring neutral elements.
   Execution(Communicator& communicator, std::vector<Part> parts, int joined);
 
+  // Until all members know whether the results fit: kDone, with tooSmall() if one does not. At once
+  // where every member knows the size.
+  Progress settle();
   Progress progress();
   // As Operation::moved.
   bool moved() const { return operation_ != nullptr && operation_->moved(); }
@@ -40,39 +43,48 @@ class Execution {
   Duration nap() const { return operation_ != nullptr ? operation_->nap() : Duration::zero(); }
   // Why it failed. Parts' outcomes (except status) are filled in when progress() is kDone.
   const Status& status() const { return status_; }
-  // Set on all members alike, when progress() is kDone: no data has moved, nothing has been
-  // written.
+  // Set on all members alike, when settle() or progress() is kDone: no data has moved, nothing has
+  // been written.
   const std::optional<TooSmall>& tooSmall() const { return tooSmall_; }
   const std::vector<Part>& parts() const { return parts_; }
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  using Stage = OperationPtr (Execution::*)();
+  // How an operation goes. Where others decide how large the result is, sizes are exchanged and
+  // weighed first: false if the result does not fit somewhere, or if they make no sense.
+  struct Way {
+    OperationPtr (Execution::*start)();
+    OperationPtr (Execution::*exchange)() = nullptr;
+    bool (Execution::*weigh)() = nullptr;
+  };
 
   OperationPtr startAllreduce();
   OperationPtr startBroadcast();
   OperationPtr startReduce();
   OperationPtr startReducescatter();
   OperationPtr startBarrier();
-  // Operations whose sizes must be exchanged first.
   // The exchange: mine_ of every member, which begins with the room for its output, into told_.
   OperationPtr exchange(const std::vector<std::int64_t>& counts);
   OperationPtr exchangeRows();
+  bool weighAllgather();
   OperationPtr startAllgather();
+  bool weighGather();
   OperationPtr startGather();
   OperationPtr exchangeSplits();
+  bool weighAlltoall();
   OperationPtr startAlltoall();
   OperationPtr exchangeRootsSplits();
+  bool weighScatter();
   OperationPtr startScatter();
 
-  static std::vector<Stage> stagesOf(Kind kind);
+  static Way wayOf(Kind kind);
   void finish();
 
   // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
   void* outputFor(const Part& part, std::vector<std::int64_t> shape);
   void* scratch(std::size_t bytes);
   std::int64_t room() const;
-  // The end of the exchange of rows: sizes_ and rooms_.
+  // The end of the exchange of rows: sizes_, rooms_ and counts_.
   bool takeRows();
   // Whether such a result fits into that member's output; all members answer alike.
   bool hasRoom(int member, std::int64_t elements);
@@ -89,18 +101,22 @@ class Execution {
   Communicator& communicator_;
   std::vector<Part> parts_;
   const int joined_;
-  std::vector<Stage> stages_;
-  std::size_t stage_ = 0;
+  const Way way_;
+  bool settled_ = false;
+  bool started_ = false;
   OperationPtr operation_;
   Progress state_ = Progress::kPending;
   Status status_;
   std::int64_t bytes_ = 0;
 
   std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
-  std::vector<std::int64_t> mine_;   // what this rank tells in the exchange
-  std::vector<std::int64_t> told_;   // what all members told, one after another
-  std::vector<std::int64_t> sizes_;  // of these, the rows
-  std::vector<std::int64_t> rooms_;  // and the rooms, by member
+  std::vector<std::int64_t> mine_;  // what this rank tells in the exchange
+  std::vector<std::int64_t> told_;  // what all members told, one after another
+  // Weighed, by member: rows that come from there (of a scatter: go there), the same in elements,
+  // and the room for the output.
+  std::vector<std::int64_t> sizes_;
+  std::vector<std::int64_t> counts_;
+  std::vector<std::int64_t> rooms_;
   std::optional<TooSmall> tooSmall_;
 };
 

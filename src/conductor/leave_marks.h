@@ -1,7 +1,12 @@
 // LeaveMarks: the leave mark (leave_mark.h) of every rank of the job. Those of this machine lie in
 // shared memory; those of other machines are told by the control channels. Thread-safe.
+//
+// Other ranks can overwrite what lies in shared memory, so a mark counts only if it bears the seal
+// of its rank and can be true, and the first one that was seen stays. What this rank has said
+// itself it does not read from there.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -18,32 +23,51 @@ class LeaveMarks {
   LeaveMarks(Neighbourhood& neighbourhood, std::vector<int> localRanks)
       : neighbourhood_(neighbourhood),
         localRanks_(std::move(localRanks)),
-        told_(localRanks_.size()) {}
+        me_(static_cast<std::size_t>(
+            std::find(localRanks_.begin(), localRanks_.end(), neighbourhood.rank()) -
+            localRanks_.begin())),
+        known_(localRanks_.size()) {}
 
-  std::uint32_t of(std::int32_t rank) const { return slot(rank).load(std::memory_order_acquire); }
+  // Of that rank on this machine; -1: it is on another one.
+  int localRank(std::int32_t rank) const { return localRanks_[static_cast<std::size_t>(rank)]; }
+
+  std::uint32_t of(std::int32_t rank) const {
+    const auto at = static_cast<std::size_t>(rank);
+    const std::uint32_t known = known_[at].load(std::memory_order_acquire);
+    if (known != kStillHere || at == me_ || localRanks_[at] < 0) return known;
+    const auto said = word(localRanks_[at]).load(neighbourhood_.epoch(), localRanks_[at]);
+    if (said && canBe(*said)) set(at, static_cast<std::uint32_t>(*said));
+    return known_[at].load(std::memory_order_acquire);
+  }
   // By and for this rank. The first one stays.
-  void leave(std::uint32_t mark) { set(own(), mark); }
-  std::uint32_t mine() const { return own().load(std::memory_order_acquire); }
+  void leave(std::uint32_t mark) {
+    if (!set(me_, mark)) return;
+    word(neighbourhood_.rank()).store(mark, neighbourhood_.epoch(), neighbourhood_.rank());
+  }
+  std::uint32_t mine() const { return known_[me_].load(std::memory_order_acquire); }
   // What a rank of another machine has said. The first one stays.
   void told(std::int32_t rank, std::uint32_t mark) {
-    if (localRanks_[static_cast<std::size_t>(rank)] < 0) set(slot(rank), mark);
+    const auto at = static_cast<std::size_t>(rank);
+    if (localRanks_[at] < 0 && canBe(mark)) set(at, mark);
   }
 
  private:
-  using Slot = std::atomic<std::uint32_t>;
-  static void set(Slot& slot, std::uint32_t mark) {
+  bool set(std::size_t at, std::uint32_t mark) const {
     std::uint32_t here = kStillHere;
-    slot.compare_exchange_strong(here, mark, std::memory_order_release, std::memory_order_relaxed);
+    return known_[at].compare_exchange_strong(here, mark, std::memory_order_release,
+                                              std::memory_order_relaxed);
   }
-  Slot& own() const { return neighbourhood_.header().leaves[neighbourhood_.rank()].left; }
-  Slot& slot(std::int32_t rank) const {
-    const auto at = static_cast<std::size_t>(rank);
-    return localRanks_[at] >= 0 ? neighbourhood_.header().leaves[localRanks_[at]].left : told_[at];
+  SealedWord& word(int localRank) const { return neighbourhood_.header().leaves[localRank].mark; }
+  // Whoever is blamed is a rank of this job.
+  bool canBe(std::uint64_t mark) const {
+    return mark == kLeftInGoodOrder ||
+           (mark > kLeftInGoodOrder && mark < gaveUpBecauseOf(0) + localRanks_.size());
   }
 
   Neighbourhood& neighbourhood_;
   const std::vector<int> localRanks_;
-  mutable std::vector<Slot> told_;
+  const std::size_t me_;
+  mutable std::vector<std::atomic<std::uint32_t>> known_;  // by rank: what was seen or told first
 };
 
 }  // namespace farandole

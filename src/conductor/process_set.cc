@@ -36,6 +36,12 @@ bool fits(const Meta& plan, const Meta& request, int me) {
   return agree(plan, request) && (!rootsShape || plan.shape == request.shape);
 }
 
+// Whether the batch can be the group of both of these.
+bool isWholeGroup(const Batch& batch, const Meta& first, const Meta& other) {
+  return first.group != 0 && first.group == other.group &&
+         static_cast<std::size_t>(first.groupSize) == batch.plans.size();
+}
+
 bool mayBothBeInFlight(const Request& a, const Request& b) {
   return keepsOrder(a) && keepsOrder(b);
 }
@@ -43,7 +49,7 @@ bool mayBothBeInFlight(const Request& a, const Request& b) {
 }  // namespace
 
 ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
-    : parts_(std::move(parts)), observer_(observer) {}
+    : parts_(std::move(parts)), observer_(observer), seenGone_(parts_.ranks.size()) {}
 
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   const std::lock_guard lock(mutex_);
@@ -63,6 +69,17 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
                       "this rank has already joined and waits for the others");
       }
       continue;
+    }
+    if (entries.size() > kMaxGroupPlans && request.group != 0 &&
+        othersDecideSize(request.meta.kind)) {
+      const auto together = std::count_if(entries.begin(), entries.end(), [&](const auto& other) {
+        return other->request.group == request.group;
+      });
+      if (static_cast<std::size_t>(together) > kMaxGroupPlans) {
+        return Status::invalid("a group of " + std::to_string(together) + " operations with " +
+                               std::string(name(request.meta.kind)) + " among them: at most " +
+                               std::to_string(kMaxGroupPlans) + " are possible");
+      }
     }
     if (isPointToPoint(request.meta.kind) || request.name.empty()) continue;
     const auto found = names_.find(request.name);
@@ -343,7 +360,8 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
       consistent = found != names_.end() && found->second.plan == id.index &&
                    std::exchange(plan.lastBatch, batchesRead_ + 1) != batchesRead_ + 1 &&
                    runsWithout(plan.meta, entry.joined) &&
-                   (parts.empty() || fusible(parts.front().meta, plan.meta));
+                   (parts.empty() || fusible(parts.front().meta, plan.meta) ||
+                    isWholeGroup(entry, parts.front().meta, plan.meta));
       if (!consistent) break;
       Execution::Part part{nullptr, plan.meta};
       if (!joinedHere) part.entry = found->second.inFlight;
@@ -356,8 +374,8 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
   ++batchesRead_;
   runningSince_ = now;
   runningPosition_ = parts_.control->position();
-  running_ = std::make_unique<Execution>(*parts_.communicator, std::move(parts),
-                                         static_cast<int>(entry.joined.size()));
+  running_ = std::make_unique<BatchRun>(*parts_.communicator, std::move(parts),
+                                        static_cast<int>(entry.joined.size()), now);
 }
 
 void ProcessSet::handle(Refuse& entry) {
@@ -445,23 +463,26 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   if (progress == Progress::kFailed && !findCulprit(status, runningFailedAt_, now)) return false;
   // Parts of a failed operation may still be under way.
   if (progress == Progress::kFailed && parts_.endTraffic) parts_.endTraffic(status);
-  const auto execution = std::move(running_);
-  if (const auto& refused = execution->tooSmall()) {
-    status = fault(Code::kMismatch, describe(*refused), refused->member);
+  const auto run = std::move(running_);
+  if (const auto refused = run->refusal()) {
+    status = fault(Code::kMismatch, describe(*refused), refused->output.member);
   }
   ++batchesFinished_;
   executed_ = runningPosition_;
-  observer_.ran(*execution, runningSince_);
+  run->forEach(
+      [&](const Execution& execution, TimePoint started) { observer_.ran(execution, started); });
   std::vector<EntryPtr> finished;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& part : execution->parts()) {
-      if (!part.entry) continue;
-      // By value: publish of a deferred one may change the map.
-      const std::string name = part.entry->request.name;
-      takeInFlight(name);
-      finished.push_back(part.entry);
-    }
+    run->forEach([&](const Execution& execution, TimePoint) {
+      for (const auto& part : execution.parts()) {
+        if (!part.entry) continue;
+        // By value: publish of a deferred one may change the map.
+        const std::string name = part.entry->request.name;
+        takeInFlight(name);
+        finished.push_back(part.entry);
+      }
+    });
     counters_.zeroCopyBytes = parts_.communicator->statistics().zeroCopyBytes;
   }
   for (const auto& entry : finished) complete(entry, status);
@@ -470,8 +491,11 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   return true;
 }
 
-std::string ProcessSet::describe(const Execution::TooSmall& output) const {
-  return "the output of " + rankName(output.member) + " has room for " +
+std::string ProcessSet::describe(const BatchRun::Refusal& refusal) const {
+  const Execution::TooSmall& output = refusal.output;
+  const std::string of =
+      refusal.name.empty() ? "" : "'" + refusal.name + "' of this group cannot run: ";
+  return of + "the output of " + rankName(output.member) + " has room for " +
          std::to_string(output.room) + " bytes, but " + std::to_string(output.needed) +
          " are to be received there: nothing was written anywhere";
 }

@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "collective/communicator.h"
+#include "conductor/batch_run.h"
 #include "conductor/entry.h"
-#include "conductor/execution.h"
 #include "conductor/ordered_lane.h"
 #include "control/control_channel.h"
 #include "control/sequencer.h"
@@ -47,6 +47,9 @@ class SetObserver {
   };
   // True if that rank's process is known to be stopped.
   virtual bool stopped(std::int32_t) { return false; }
+  // True if that rank's process has ended, on this machine: it writes no more into shared memory,
+  // whatever it has said before.
+  virtual bool gone(std::int32_t) { return false; }
   virtual Blame blameFor(std::int32_t rank) { return {rank, true}; }
 };
 
@@ -164,6 +167,8 @@ class ProcessSet {
   bool findCulprit(Status& status, TimePoint& failedAt, TimePoint now);
   void startPointToPoint(const EntryPtr& entry);
   bool checkLeavers();
+  // Whether that member can do nothing more for what is in flight here.
+  bool isOutOfReach(int member);
   // Ends everything in flight because that member has left; false: the true cause is not known yet.
   bool endBecauseOf(int member);
   bool checkOrderedStall(TimePoint now, Duration warnAfter, Duration endAfter);
@@ -177,7 +182,7 @@ class ProcessSet {
   void handle(Withdrawn& entry);
   void handle(Abort& entry);
   void complete(const EntryPtr& entry, Status status);
-  std::string describe(const Execution::TooSmall& output) const;
+  std::string describe(const BatchRun::Refusal& refusal) const;
   void corrupt(std::string what);
   std::string rankName(int member) const;
   Status fault(Code code, std::string text, int member) const;
@@ -206,7 +211,7 @@ class ProcessSet {
   Counters counters_;
 
   // The driver's alone.
-  std::unique_ptr<Execution> running_;
+  std::unique_ptr<BatchRun> running_;
   TimePoint runningSince_;
   TimePoint runningFailedAt_{};
   std::uint64_t runningPosition_ = 0;  // of the log, behind the batch that runs
@@ -222,6 +227,7 @@ class ProcessSet {
   TimePoint lastStallCheck_;
   std::unordered_map<std::string, TimePoint> stallWarnings_;
   TimePoint orderedWarning_{};
+  std::vector<bool> seenGone_;  // by member: its process had ended before this step
 };
 
 }  // namespace farandole

@@ -39,15 +39,27 @@ bool ProcessSet::checkLeavers() {
     if (inFlight_ == orderedInFlight_) return false;
   }
   for (int member = 0; member < size(); ++member) {
-    if (member == parts_.me) continue;
-    const auto left = parts_.control->leftAt(member);
-    // What it has executed, this rank may still have to; what lies beyond can never run.
-    if (!left || (running_ ? *left >= runningPosition_ : parts_.control->position() < *left))
-      continue;
+    if (member == parts_.me || !isOutOfReach(member)) continue;
     if (!anythingInFlight()) return false;
     if (endBecauseOf(member)) return true;
   }
   return false;
+}
+
+bool ProcessSet::isOutOfReach(int member) {
+  const auto at = static_cast<std::size_t>(member);
+  const auto left = parts_.control->leftAt(member);
+  // What it has executed, this rank may still have to; what lies beyond can never run.
+  if (left && (running_ ? *left < runningPosition_ : parts_.control->position() >= *left)) {
+    return true;
+  }
+  // Whatever it says, or does not say: a process that has ended submits, decides and executes
+  // nothing. If that was known before this step, the step has read all of the log that it may have
+  // executed, and has found nothing to do. What runs is the engine's to judge: it knows for whom it
+  // waits. Between machines the last words may still be on their way, and connections tell the end.
+  const bool before = seenGone_[at];
+  if (!before) seenGone_[at] = !parts_.betweenMachines && observer_.gone(parts_.ranks[at]);
+  return before && !running_;
 }
 
 bool ProcessSet::endBecauseOf(int member) {

@@ -194,7 +194,14 @@ void Watch::run() {
 
 void Watch::peerEnded(const Peer& peer) {
   // In good order, or because another one was lost, which is then the one to name.
-  if (marks_.of(peer.rank) != kStillHere) return;
+  if (marks_.of(peer.rank) != kStillHere) {
+    return neighbourhood_.noteGone(
+        peer.localRank,
+        Status(Code::kPeerLost, "rank " + std::to_string(peer.rank) + " on " + peer.host +
+                                    " (process " + std::to_string(peer.pid) +
+                                    ") has left the job while it was needed here")
+            .withRank(peer.rank, peer.host));
+  }
   if (neighbourhood_.failed()) return;
   Status status(
       Code::kPeerLost,

@@ -4,7 +4,8 @@
 // Liveness on this machine is a pidfd and the agent's report, never a closed socket: fork children
 // hold copies of every socket. Ranks of other machines are lost when their agent says so or their
 // connection says nothing any more. A rank that left in good order (its leave mark is set) may end;
-// any other end is a failure.
+// any other end is a failure. What still waits for one that has ended after such a mark fails, too:
+// the neighbourhood is told that nothing more comes from there.
 #pragma once
 
 #include <sys/types.h>

@@ -39,7 +39,8 @@ class ControlChannel {
 
   // This member does no more: it has executed the log up to that position.
   virtual void leave(std::uint64_t executed) = 0;
-  // Set if that member has left: up to where it has executed the log.
+  // Set if that member has left: up to where it has executed the log. What is said first stays;
+  // what cannot be true is as if it had not been said.
   virtual std::optional<std::uint64_t> leftAt(int member) const = 0;
 };
 

@@ -117,7 +117,7 @@ bool get(Source& from, Define& m) {
 }
 bool get(Source& from, Batch& m) {
   const auto count = from.reader.number<std::uint32_t>();
-  if (count == 0 || count > kMaxBatchPlans) return false;
+  if (count == 0 || count > kMaxGroupPlans) return false;
   m.plans.resize(count);
   for (auto& plan : m.plans) {
     if (!from.plan(plan)) return false;

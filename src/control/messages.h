@@ -9,10 +9,13 @@
 //   Retract   a submission is taken back as if it had never been
 // Log entries (sequencer → all members, executed in order by everyone):
 //   Define    from now on `plan` stands for this name and meta
-//   Batch     run these plans as one engine operation; members listed as joined bring neutral
-//   elements Refuse    the submission of this name fails everywhere with this text Joined everyone
-//   has joined Resend    this member's Repeat named a forgotten plan: announce it again Withdrawn
-//   this member's submission of that name is out Abort     the epoch is over for everyone
+//   Batch     run these plans as one engine operation, or as a whole group if they are one;
+//             members listed as joined bring neutral elements
+//   Refuse    the submission of this name fails everywhere with this text
+//   Joined    everyone has joined
+//   Resend    this member's Repeat named a forgotten plan: announce it again
+//   Withdrawn this member's submission of that name is out
+//   Abort     the epoch is over for everyone
 #pragma once
 
 #include <cstdint>
@@ -86,6 +89,8 @@ struct Abort {
 using LogEntry = std::variant<Define, Batch, Refuse, Joined, Resend, Withdrawn, Abort>;
 
 inline constexpr std::size_t kMaxBatchPlans = 1024;
+// Of a group that is one batch, because others decide how large a result of it is.
+inline constexpr std::size_t kMaxGroupPlans = 4096;
 // Of a process set, so that an index costs nobody more memory than this many plans take. So many
 // operations can be in flight in it.
 inline constexpr std::uint32_t kMaxPlans = 1 << 16;

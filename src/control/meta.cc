@@ -243,6 +243,11 @@ std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
   return {};
 }
 
+bool othersDecideSize(Kind kind) {
+  return kind == Kind::kAllgather || kind == Kind::kGather || kind == Kind::kAlltoall ||
+         kind == Kind::kScatter;
+}
+
 bool fusible(const Meta& a, const Meta& b) {
   if (a.kind != b.kind || a.dtype != b.dtype) return false;
   if (a.kind == Kind::kBroadcast) return a.root == b.root;

@@ -89,6 +89,9 @@ std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
                        std::string_view nameB);
 // True if both may be parts of one engine operation.
 bool fusible(const Meta& a, const Meta& b);
+// Whether the result's size depends on what other members bring: nobody knows before they have told
+// each other whether it fits.
+bool othersDecideSize(Kind kind);
 
 // The number of elements of shape; nullopt for a negative dimension or more than 63 bits of bytes.
 std::optional<std::int64_t> checkedElements(const std::vector<std::int64_t>& shape, DType dtype);

@@ -172,13 +172,31 @@ void Sequencer::complete(Plan& plan) {
     out_.emplace_back(std::move(refusal));
     return erase(plan);
   }
-  plan.ready = true;  // complete: nothing more can arrive for it
   auto& waiting = groups_[group];
+  if (!waiting.empty()) {
+    const int odd = onlyInOne(plan, plans_[waiting.front()]);
+    if (odd >= 0) {
+      return refuse(plan,
+                    Refuse{plan.name,
+                           options_.memberNames[static_cast<std::size_t>(odd)] +
+                               " has submitted only a part of the group of '" + plan.name + "'",
+                           odd});
+    }
+  }
+  plan.ready = true;  // complete: nothing more can arrive for it
   waiting.push_back(plan.id.index);
   if (static_cast<int>(waiting.size()) < plan.meta.groupSize) return;
   const auto all = std::move(waiting);
   groups_.erase(group);
-  for (const auto index : all) makeReady(plans_[index]);
+  // Only when the members have told each other sizes is it known whether it can run.
+  const bool whole = all.size() > 1 && all.size() <= kMaxGroupPlans &&
+                     std::any_of(all.begin(), all.end(), [&](std::uint32_t index) {
+                       return othersDecideSize(plans_[index].meta.kind);
+                     });
+  for (const auto index : all) {
+    makeReady(plans_[index]);
+    plans_[index].whole = whole;
+  }
 }
 
 void Sequencer::makeReady(Plan& plan) {
@@ -261,6 +279,7 @@ void Sequencer::resetArrivals(Plan& plan) {
   plan.present = 0;
   plan.shared = 0;
   plan.ready = false;
+  plan.whole = false;
 }
 
 void Sequencer::erase(Plan& plan) {
@@ -332,12 +351,22 @@ std::optional<TimePoint> Sequencer::due() const {
   return readySince_ + options_.batchDelay;
 }
 
+int Sequencer::onlyInOne(const Plan& a, const Plan& b) const {
+  if (a.present == members() && b.present == members()) return -1;
+  for (int i = 0; i < members(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if ((a.arrivals[at] == Arrival::kAbsent) != (b.arrivals[at] == Arrival::kAbsent)) return i;
+  }
+  return -1;
+}
+
 void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
   struct Open {
     Batch batch;
     const Meta* meta;
     bool shared;
     std::int64_t bytes;
+    bool whole;
   };
   std::vector<Open> open;
   for (const auto index : ready_) {
@@ -347,6 +376,9 @@ void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
     std::vector<std::int64_t> joined;
     for (const int member : membersWhere(plan, false)) joined.push_back(member);
     const auto fits = std::find_if(open.begin(), open.end(), [&](const Open& other) {
+      if (plan.whole || other.whole) {
+        return plan.whole && other.whole && other.meta->group == plan.meta.group;
+      }
       return fusible(*other.meta, plan.meta) && other.shared == shared &&
              other.batch.joined == joined && bytes <= options_.fusionBytes - other.bytes &&
              other.batch.plans.size() < kMaxBatchPlans;
@@ -355,7 +387,7 @@ void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
       fits->batch.plans.push_back(plan.id);
       fits->bytes += bytes;
     } else {
-      open.push_back({Batch{{plan.id}, std::move(joined)}, &plan.meta, shared, bytes});
+      open.push_back({Batch{{plan.id}, std::move(joined)}, &plan.meta, shared, bytes, plan.whole});
     }
     resetArrivals(plan);
   }

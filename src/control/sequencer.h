@@ -73,6 +73,7 @@ class Sequencer {
     Meta meta;
     bool defined = false;  // the log has told everyone
     bool ready = false;    // complete, not yet in a batch
+    bool whole = false;    // goes in one batch with all of its group
     std::vector<Arrival> arrivals;
     std::map<int, Meta> announced;  // by member; counted in announcedBytes_
     int present = 0;
@@ -104,6 +105,8 @@ class Sequencer {
   void dropAnnouncement(Plan& plan, int member);
   Plan* leastRecentlyUsed();
   std::vector<int> membersWhere(const Plan& plan, bool present) const;
+  // A member that has submitted one of them and has joined without the other, or -1.
+  int onlyInOne(const Plan& a, const Plan& b) const;
   void batchReadyPlans(std::vector<LogEntry>& entries);
 
   const Options options_;

@@ -14,7 +14,7 @@ struct alignas(64) ShmControl::Member {
   // Written by the member.
   std::atomic<std::uint64_t> submitted;  // head of its submission ring
   std::atomic<std::uint64_t> logRead;
-  std::atomic<std::uint64_t> left;  // 0, or its last position + 1
+  SealedWord left;  // its last position
   // Written by the sequencer.
   alignas(64) std::atomic<std::uint64_t> submissionsRead;
 };
@@ -34,7 +34,8 @@ ShmControl::ShmControl(Neighbourhood& neighbourhood, void* area, std::vector<int
     : neighbourhood_(neighbourhood),
       members_(std::move(members)),
       me_(me),
-      header_(static_cast<Header*>(area)) {
+      header_(static_cast<Header*>(area)),
+      left_(members_.size()) {
   const auto epoch = static_cast<std::uint32_t>(neighbourhood.epoch());
   auto* data = reinterpret_cast<std::byte*>(&member(static_cast<int>(members_.size())));
   log_ = RingReader(data, kLogBytes, &header_->logHead, epoch);
@@ -104,16 +105,22 @@ bool ShmControl::anyoneWaits() const {
 }
 
 void ShmControl::leave(std::uint64_t executed) {
-  member(me_).left.store(executed + 1, std::memory_order_release);
+  auto& mine = left_[static_cast<std::size_t>(me_)];
+  if (mine) return;
+  mine = executed;
+  member(me_).left.store(executed, neighbourhood_.epoch(), me_);
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     if (i != me_) neighbourhood_.ring(members_[static_cast<std::size_t>(i)]);
   }
 }
 
 std::optional<std::uint64_t> ShmControl::leftAt(int index) const {
-  const auto left = member(index).left.load(std::memory_order_acquire);
-  if (left == 0) return std::nullopt;
-  return left - 1;
+  auto& known = left_[static_cast<std::size_t>(index)];
+  if (known) return known;
+  const auto said = member(index).left.load(neighbourhood_.epoch(), index);
+  // It has executed what was in the log before it left, and the log only grows.
+  if (said && *said <= header_->logHead.load(std::memory_order_acquire)) known = said;
+  return known;
 }
 
 }  // namespace farandole

@@ -40,9 +40,10 @@ class ShmControl final : public ControlChannel {
   const int me_;
   Header* header_;
   RingReader log_;
-  RingWriter logWriter_;                 // used by member 0
-  RingWriter submissionWriter_;          // this member's
-  std::vector<RingReader> submissions_;  // used by member 0
+  RingWriter logWriter_;                                    // used by member 0
+  RingWriter submissionWriter_;                             // this member's
+  std::vector<RingReader> submissions_;                     // used by member 0
+  mutable std::vector<std::optional<std::uint64_t>> left_;  // by member: what was said first
 };
 
 }  // namespace farandole

@@ -52,6 +52,8 @@ Result<std::unique_ptr<Neighbourhood>> Neighbourhood::create(std::unique_ptr<Are
   result->crowded_ = ranks > processors;
   result->roomy_ = ranks == 1 || ranks * 2 <= processors;
   result->pidfds_ = std::move(pidfds);
+  result->gone_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(ranks));
+  result->goneStatuses_.resize(static_cast<std::size_t>(ranks));
   FARANDOLE_RETURN_IF_ERROR(result->mapArenas(std::move(arenas)));
   FARANDOLE_RETURN_IF_ERROR(me == 0 ? result->makeHeader() : result->awaitHeader(deadline));
   if (ranks > 1) result->shareMemory();
@@ -209,6 +211,23 @@ void Neighbourhood::fail(Status status) {
     failed_.store(true, std::memory_order_release);
   }
   wake(me_);
+}
+
+void Neighbourhood::noteGone(int rank, Status status) {
+  const auto at = static_cast<std::size_t>(rank);
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_[at].load(std::memory_order_relaxed)) return;
+    goneStatuses_[at] = std::move(status);
+    // Release: who sees it looks at that rank's memory after its end.
+    gone_[at].store(true, std::memory_order_release);
+  }
+  wake(me_);
+}
+
+Status Neighbourhood::goneStatus(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return goneStatuses_[static_cast<std::size_t>(rank)];
 }
 
 Status Neighbourhood::failure() const {

@@ -14,7 +14,8 @@
 // wakes, by that rank only; (2) a publisher's store is sequenced before its load of `sleepers` by a
 // seq_cst fence, the sleeper's fetch_or before its last look: one of the two always sees the other.
 // Failure. The watch thread calls fail() once; drivers look at failed() whenever they find nothing
-// to do.
+// to do. It calls noteGone() for a rank whose process has ended after it had said that it leaves:
+// nothing more comes from there, which fails whatever still waits for it.
 #pragma once
 
 #include <atomic>
@@ -28,6 +29,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "machine/arena.h"
+#include "machine/sealed_word.h"
 
 namespace farandole {
 
@@ -35,7 +37,7 @@ inline constexpr int kMaxLocalRanks = PromiseBoard::kRanks;
 
 // At the start of local rank 0's arena: the first allocation of that arena, made before any other.
 struct alignas(64) NeighbourhoodHeader {
-  static constexpr std::uint64_t kMagic = 0x46524e444c453032;  // "FRNDLE02"
+  static constexpr std::uint64_t kMagic = 0x46524e444c453033;  // "FRNDLE03"
   std::atomic<std::uint64_t> magic;
   std::atomic<std::uint64_t> epoch;
   alignas(64) std::atomic<std::uint64_t> sleepers[kMaxLocalRanks / 64];
@@ -43,9 +45,9 @@ struct alignas(64) NeighbourhoodHeader {
     std::atomic<std::uint32_t> word;
   };
   Doorbell doorbells[kMaxLocalRanks];
-  // Set by a rank that leaves in good order (shutdown), read by the watch threads.
+  // By local rank: its leave mark (conductor/leave_marks.h).
   struct alignas(64) Leave {
-    std::atomic<std::uint32_t> left;
+    SealedWord mark;
   };
   Leave leaves[kMaxLocalRanks];
   alignas(64) PromiseBoard promises;
@@ -92,6 +94,15 @@ class Neighbourhood {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   Status failure() const;  // only when failed()
 
+  // The process of that rank has ended: whatever it has written is there, and nothing will follow.
+  // status: for operations that still wait for it. The first one stays. Any thread; wakes this
+  // process's sleeper.
+  void noteGone(int rank, Status status);
+  bool isGone(int rank) const {
+    return gone_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+  Status goneStatus(int rank) const;  // only when isGone()
+
   NeighbourhoodHeader& header() { return *header_; }
   int pidfd(int rank) const { return pidfds_[static_cast<std::size_t>(rank)].get(); }
 
@@ -114,8 +125,11 @@ class Neighbourhood {
   std::vector<UniqueFd> pidfds_;
   NeighbourhoodHeader* header_ = nullptr;
   std::atomic<bool> failed_{false};
+  std::vector<std::atomic<bool>> gone_;  // by local rank
   mutable std::mutex mutex_;
-  Status failure_;  // guarded by mutex_
+  // Guarded by mutex_.
+  Status failure_;
+  std::vector<Status> goneStatuses_;  // by local rank
 };
 
 }  // namespace farandole

@@ -32,7 +32,6 @@ class Tally:
     rounds: int = 0
     bad: int = 0
     connections: int = 0
-    ended_by_launcher: int = 0
     named_after: list[float] = field(default_factory=list)
 
     def line(self, phase: str) -> str:
@@ -40,8 +39,6 @@ class Tally:
         if self.named_after:
             text += f"; named after {max(self.named_after) * 1000:.0f} ms at most, " \
                     f"{statistics.mean(self.named_after) * 1000:.0f} in the mean ({len(self.named_after)} reports)"
-        if self.ended_by_launcher:
-            text += f"; {self.ended_by_launcher} ranks ended by the launcher"
         if self.connections:
             text += f"; at least {self.connections} hostile connections"
         return text
@@ -66,7 +63,6 @@ def repeat(phase: str, seed: int, seconds: float, most: int, one: Callable[[rand
         report = one(random.Random(f"{phase} {its_seed}"), tally)
         tally.rounds += 1
         tally.named_after += report.named_after
-        tally.ended_by_launcher += report.ended_by_launcher
         if report.bad:
             tally.bad += 1
             print(f"{phase}, seed {its_seed}: " + "\n  ".join(report.bad), flush=True)

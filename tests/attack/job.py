@@ -80,7 +80,6 @@ class Report:
 
     bad: list[str] = field(default_factory=list)
     named_after: list[float] = field(default_factory=list)  # seconds from the blow to the survivors' errors
-    ended_by_launcher: int = 0  # ranks that heard of nothing, and were ended when the job was
 
 
 class Job:

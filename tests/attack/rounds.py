@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from job import Job, Report, send
 
 LIMIT = 40.0  # seconds for whatever must end by itself
+ENDED = re.compile(r"\[(\d+)\]<stdout>:(?:lost|done)")
 
 
 def layout(dice: random.Random, ranks: int) -> tuple[list[str], list[str]]:
@@ -86,18 +88,19 @@ def stop(dice: random.Random, tree: Path) -> Report:
 
 
 def scribble(dice: random.Random, tree: Path) -> Report:
-    """A rank that overwrites shared memory, then ends: nobody crashes, and the job ends."""
+    """A rank that overwrites shared memory, then ends: every other rank ends by itself, by an error or by its clock."""
     ranks = dice.randint(2, 4)
     hostile = dice.randrange(ranks)
     case = ["3", str(dice.choice([4, 1024, 65536, 1 << 20])), dice.choice(["ordinary", "shared"]), "named"]
     job = Job(tree, ["-np", str(ranks), "--grace", "8"], [*case, "scribble", str(dice.getrandbits(60)), str(hostile)])
     report = job.finish(LIMIT)
-    # The hostile rank may have destroyed what it needs itself.
     text = job.text()
+    # The hostile rank may have destroyed what it needs itself.
     if len(report.bad) == 3 and report.bad[0].startswith("a crash") and f"first cause: rank {hostile} on" in text:
-        return Report()
-    # Overwritten marks can make its death look like an orderly leave: then the launcher ends those who wait for it.
-    report.ended_by_launcher = ranks - 1 - text.count("<stdout>:lost") - text.count("<stdout>:done")
+        report.bad.clear()
+    ended = {int(rank) for rank in ENDED.findall(text)}
+    if waited := sorted(set(range(ranks)) - {hostile} - ended):
+        report.bad.append(f"ranks {waited} were ended by the launcher; rank {hostile} was the hostile one\n{text[-3000:]}")
     return report
 
 

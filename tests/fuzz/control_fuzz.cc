@@ -55,7 +55,7 @@ bool checkMessage(const Message& m) {
   if constexpr (requires { m.last; }) require(isMember(m.last));
   if constexpr (requires { m.spared; }) checkMembers(m.spared);
   if constexpr (std::is_same_v<Message, Batch>) {
-    require(!m.plans.empty() && m.plans.size() <= kMaxBatchPlans);
+    require(!m.plans.empty() && m.plans.size() <= kMaxGroupPlans);
     for (const auto& plan : m.plans) require(plan.index < kMaxPlans);
     checkMembers(m.joined);
     require(m.joined.size() < kMembers);

@@ -48,7 +48,7 @@ class TinyAllreduce final : public ShmOperation {
     std::array<const void*, kMaxLocalRanks> sources;
     for (int member = 0; member < board().size(); ++member) {
       sources[static_cast<std::size_t>(member)] =
-          member == board().me() ? mine_.data() : board().readTiny(member, number_);
+          member == board().me() ? mine_.data() : board().tinyPayload(member, number_);
     }
     alignas(16) std::array<std::byte, TinyLine::kPayload> result;
     void* const destination = result.data();

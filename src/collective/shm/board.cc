@@ -74,9 +74,13 @@ bool Board::refresh(std::uint64_t step) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int member = 0; member < size(); ++member) {
     if (member == me_) continue;
+    const bool gone = isGone(member);
     // Acquire: their reads of our slots happened before our next writes.
     least = std::min(least, flags(member).consumed.load(std::memory_order_acquire));
-    if (least + kRing <= step) return false;
+    if (least + kRing <= step) {
+      if (gone) missed_ = member;
+      return false;
+    }
   }
   noteContributionsRead(least);
   noteAnswersRead(least);
@@ -95,8 +99,12 @@ void Board::check(int member) {
 bool Board::contributed(int member, std::uint64_t step) {
   Seen& seen = seen_[static_cast<std::size_t>(member)];
   if (member == me_ || seen.contributed > step) return true;
+  const bool gone = isGone(member);
   seen.contributed = flags(member).contributed.load(std::memory_order_acquire);
-  if (seen.contributed <= step) return false;
+  if (seen.contributed <= step) {
+    if (gone) missed_ = member;
+    return false;
+  }
   check(member);
   return true;
 }
@@ -104,7 +112,9 @@ bool Board::contributed(int member, std::uint64_t step) {
 bool Board::answered(int member, std::uint64_t step) {
   Seen& seen = seen_[static_cast<std::size_t>(member)];
   if (member == me_ || seen.answered > step) return true;
+  const bool gone = isGone(member);
   seen.answered = flags(member).answered.load(std::memory_order_acquire);
+  if (seen.answered <= step && gone) missed_ = member;
   return seen.answered > step;
 }
 
@@ -140,7 +150,11 @@ void Board::writeTiny(std::uint64_t number, std::span<const std::byte> payload) 
 
 const std::byte* Board::readTiny(int member, std::uint64_t number) {
   const TinyLine& line = flags(member).tiny[number % 2];
-  if (line.sequence.load(std::memory_order_acquire) != number + 1) return nullptr;
+  const bool gone = isGone(member);
+  if (line.sequence.load(std::memory_order_acquire) != number + 1) {
+    if (gone) missed_ = member;
+    return nullptr;
+  }
   check(member);
   return line.payload;
 }

@@ -76,6 +76,10 @@ class Board {
   void writeTiny(std::uint64_t number, std::span<const std::byte> payload);
   // The payload of that member, or nullptr.
   const std::byte* readTiny(int member, std::uint64_t number);
+  // The same for a number that was read before: never nullptr, whatever was written there since.
+  const std::byte* tinyPayload(int member, std::uint64_t number) const {
+    return flags(member).tiny[number % 2].payload;
+  }
   // Everybody has begun the operation that runs now: invariant 4.
   void noteAllBegun();
 
@@ -92,6 +96,8 @@ class Board {
 
   // A member whose flags are of another epoch than this rank's, or -1. Looked at once per member.
   int strangerFound() const { return stranger_; }
+  // A member whose sign was asked for and will never come, because its process is gone; or -1.
+  int missedFor() const { return missed_; }
 
  private:
   struct Seen {
@@ -102,6 +108,8 @@ class Board {
   MemberFlags& flags(int member) const { return *flags_[static_cast<std::size_t>(member)]; }
   bool refresh(std::uint64_t step);
   void check(int member);
+  // Asked before that member's flags are looked at: if they lack something then, they always will.
+  bool isGone(int member) const { return neighbourhood_.isGone(localRank(member)); }
 
   // Constant after construction.
   Neighbourhood& neighbourhood_;
@@ -134,6 +142,7 @@ class Board {
   std::uint64_t contributionsRead_ = 0;  // own slots below this were read by everybody
   std::uint64_t answersRead_ = 0;
   int stranger_ = -1;
+  int missed_ = -1;
 };
 
 }  // namespace farandole

@@ -34,12 +34,15 @@ Progress ShmOperation::progress() {
     done_ = true;
     return Progress::kDone;
   }
+  if (result == Advance::kSomething) return Progress::kPending;
   // Only who finds nothing to do looks for the reason: what the dead have left behind is complete.
-  if (result == Advance::kNothing && board().neighbourhood().failed()) {
-    failForGood(board().neighbourhood().failure());
-    return Progress::kFailed;
+  const Neighbourhood& neighbourhood = board().neighbourhood();
+  if (neighbourhood.failed()) {
+    failForGood(neighbourhood.failure());
+  } else if (const int gone = board().missedFor(); gone >= 0) {
+    failForGood(neighbourhood.goneStatus(board().localRank(gone)));
   }
-  return Progress::kPending;
+  return status_.ok() ? Progress::kPending : Progress::kFailed;
 }
 
 }  // namespace farandole

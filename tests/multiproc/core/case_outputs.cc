@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 
 #include "core/rank.h"
@@ -170,62 +171,145 @@ std::vector<std::byte> expectedOf(const Round& round, int me) {
   return all;
 }
 
-void play(const Round& round, int number, Random& own) {
-  const int me = farandole_rank();
-  const auto at = static_cast<std::size_t>(me);
-  std::vector<std::byte> input(static_cast<std::size_t>(round.rows[at]) * round.rowBytes + 1);
-  for (std::size_t i = 0; i < input.size(); ++i) input[i] = valueOf(me, i);
-  const std::int64_t shape[2] = {round.rows[at], static_cast<std::int64_t>(round.rowBytes)};
-  const std::string name = "outputs." + std::to_string(number % 5);  // most have plans
-  farandole_request request = FARANDOLE_REQUEST_INIT;
-  request.operation = round.operation;
-  request.dtype = FARANDOLE_UINT8;
-  request.root = round.root;
-  request.name = round.named ? name.c_str() : nullptr;
-  request.flags = round.ordered ? FARANDOLE_FLAG_ORDERED : 0;
-  request.input = input.data();
-  request.shape = shape;
-  request.ndim = 2;
-  if (round.operation == FARANDOLE_ALLTOALL || round.operation == FARANDOLE_SCATTER) {
-    request.splits = round.splits[at].data();
-    request.nsplits = static_cast<std::int32_t>(round.splits[at].size());
+// This rank's part of a round, from the request to its outcome.
+class Player {
+ public:
+  Player(const Round& round, std::string name, Random& own)
+      : round_(round),
+        name_(std::move(name)),
+        me_(farandole_rank()),
+        shape_{mine(round.rows), static_cast<std::int64_t>(round.rowBytes)},
+        input_(static_cast<std::size_t>(shape_[0]) * round.rowBytes + 1),
+        output_(static_cast<Output::Kind>(own() % 3), round.roomOf(me_)) {
+    for (std::size_t i = 0; i < input_.size(); ++i) input_[i] = valueOf(me_, i);
   }
-  const std::size_t room = round.roomOf(me);
-  const auto kind = static_cast<Output::Kind>(own() % 3);
-  Output output(kind, room);
-  if (round.rooms[at] != Round::Room::kLibrarys) {
-    request.output = output.data();
-    if (round.rooms[at] <= Round::Room::kToldLess) {
-      request.output_bytes = static_cast<std::int64_t>(room);
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+
+  farandole_request request() {
+    farandole_request request = FARANDOLE_REQUEST_INIT;
+    request.operation = round_.operation;
+    request.dtype = FARANDOLE_UINT8;
+    request.root = round_.root;
+    request.name = round_.named ? name_.c_str() : nullptr;
+    request.flags = round_.ordered ? FARANDOLE_FLAG_ORDERED : 0;
+    request.input = input_.data();
+    request.shape = shape_;
+    request.ndim = 2;
+    if (round_.operation == FARANDOLE_ALLTOALL || round_.operation == FARANDOLE_SCATTER) {
+      const auto& splits = mine(round_.splits);
+      request.splits = splits.data();
+      request.nsplits = static_cast<std::int32_t>(splits.size());
     }
-    if (round.rooms[at] == Round::Room::kOldStruct) {
+    const Round::Room room = mine(round_.rooms);
+    hasOutput_ = room != Round::Room::kLibrarys;
+    if (!hasOutput_) return request;
+    request.output = output_.data();
+    if (room <= Round::Room::kToldLess) {
+      request.output_bytes = static_cast<std::int64_t>(round_.roomOf(me_));
+    }
+    if (room == Round::Room::kOldStruct) {
       request.struct_size = offsetof(farandole_request, output_bytes);
       request.output_bytes = 1 << 30;  // not there
     }
+    return request;
   }
-  const int tooSmall = round.firstTooSmall();
-  const farandole_handle handle = submit(request);
-  const farandole_code code = farandole_wait(handle, -1);
-  if (tooSmall >= 0) {
+  // `refused`: the round whose output is too small, because of which none has run; or null.
+  void requireOutcome(farandole_handle handle, const Round* refused) {
+    const farandole_code code = farandole_wait(handle, -1);
+    if (refused != nullptr) {
+      requireRefusal(code, handle, *refused);
+      REQUIRE(output_.untouchedFrom(0));
+    } else {
+      REQUIRE_OK(code);
+      requireResult(handle);
+    }
+    REQUIRE_OK(farandole_release(handle));
+  }
+
+  static void requireRefusal(farandole_code code, farandole_handle handle, const Round& refused) {
     REQUIRE_CODE(FARANDOLE_MISMATCH, code);
+    const int odd = refused.firstTooSmall();
     const farandole_error error = errorOf(handle);
-    REQUIRE(error.rank == tooSmall);
-    REQUIRE(contains(error, "room for " + std::to_string(round.roomOf(tooSmall)) + " bytes"));
-    REQUIRE(contains(error, std::to_string(round.needs(tooSmall)) + " are to be received"));
-    REQUIRE(output.untouchedFrom(0));
-  } else {
-    REQUIRE_OK(code);
+    REQUIRE(error.rank == odd);
+    REQUIRE(contains(error, "room for " + std::to_string(refused.roomOf(odd)) + " bytes"));
+    REQUIRE(contains(error, std::to_string(refused.needs(odd)) + " are to be received"));
+  }
+
+ private:
+  template <typename T>
+  const T& mine(const std::vector<T>& ofAll) const {
+    return ofAll[static_cast<std::size_t>(me_)];
+  }
+  void requireResult(farandole_handle handle) {
     farandole_result result = emptyResult();
     REQUIRE_OK(farandole_get_result(handle, &result));
-    if (round.receives(me)) {
-      const auto expected = expectedOf(round, me);
+    if (round_.receives(me_)) {
+      const auto expected = expectedOf(round_, me_);
       REQUIRE(result.bytes == expected.size());
       REQUIRE(expected.empty() || std::memcmp(result.data, expected.data(), expected.size()) == 0);
     }
-    const bool written = request.output != nullptr && round.receives(me);
-    REQUIRE(output.untouchedFrom(written ? round.needs(me) : 0));
+    const bool written = hasOutput_ && round_.receives(me_);
+    REQUIRE(output_.untouchedFrom(written ? round_.needs(me_) : 0));
   }
-  REQUIRE_OK(farandole_release(handle));
+
+  const Round& round_;
+  const std::string name_;
+  const int me_;
+  const std::int64_t shape_[2];
+  std::vector<std::byte> input_;
+  Output output_;
+  bool hasOutput_ = false;
+};
+
+void play(const Round& round, int number, Random& own) {
+  Player player(round, "outputs." + std::to_string(number % 5), own);  // most have plans
+  const farandole_handle handle = submit(player.request());
+  player.requireOutcome(handle, round.firstTooSmall() >= 0 ? &round : nullptr);
+}
+
+// Several of them in one group, with two reductions before, between or behind them, which nobody
+// could refuse. True if the group was refused.
+bool playGroup(const std::vector<Round>& rounds, std::size_t reductionsAt, int number,
+               Random& own) {
+  std::vector<std::unique_ptr<Player>> players;
+  std::vector<farandole_request> requests;
+  const Round* refused = nullptr;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const std::string name = std::to_string(number % 3) + "." + std::to_string(i);
+    players.push_back(std::make_unique<Player>(rounds[i], "grouped." + name, own));
+    requests.push_back(players.back()->request());
+    if (refused == nullptr && rounds[i].firstTooSmall() >= 0) refused = &rounds[i];
+  }
+  float sums[2] = {1, 2};
+  const std::int64_t one = 1;
+  const std::string names[2] = {"grouped.sum.a", "grouped.sum.b"};
+  for (std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    requests.insert(requests.begin() + static_cast<std::ptrdiff_t>(reductionsAt + i),
+                    allreduceOf(names[i].c_str(), &sums[i], &one));
+  }
+  for (auto& request : requests) request.group = 3;
+  std::vector<farandole_handle> handles(requests.size());
+  REQUIRE_OK(farandole_submit(requests.data(), static_cast<std::int32_t>(requests.size()),
+                              handles.data()));
+  for (std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const farandole_handle handle = handles[reductionsAt + i];
+    const farandole_code code = farandole_wait(handle, -1);
+    const float mine = static_cast<float>(i + 1);
+    if (refused != nullptr) {
+      Player::requireRefusal(code, handle, *refused);
+      REQUIRE(contains(errorOf(handle), "of this group cannot run"));
+      REQUIRE(sums[i] == mine);
+    } else {
+      REQUIRE_OK(code);
+      REQUIRE(sums[i] == mine * static_cast<float>(farandole_size()));
+    }
+    REQUIRE_OK(farandole_release(handle));
+  }
+  for (std::size_t i = 0; i < players.size(); ++i) {
+    players[i]->requireOutcome(handles[i < reductionsAt ? i : i + 2], refused);
+  }
+  return refused != nullptr;
 }
 
 }  // namespace
@@ -244,6 +328,31 @@ CORE_CASE(outputs) {
     play(round, i, own);
   }
   // Both kinds have been seen.
+  REQUIRE(refused > rounds / 20 && refused < rounds * 19 / 20);
+  requireSum("after", 1.0F, static_cast<float>(farandole_size()));
+  REQUIRE_OK(farandole_shutdown());
+}
+
+// grouped_outputs ROUNDS SEED: the same in groups, which run as a whole or not at all.
+CORE_CASE(grouped_outputs) {
+  REQUIRE_OK(farandole_init(nullptr));
+  const int rounds = std::stoi(arguments.at(0));
+  Random random(std::stoull(arguments.at(1)));
+  Random own(std::stoull(arguments.at(1)) + static_cast<std::uint64_t>(farandole_rank()) + 1);
+  int refused = 0;
+  for (int i = 0; i < rounds; ++i) {
+    std::vector<Round> group;
+    const auto size = static_cast<std::size_t>(1 + below(random, 3));
+    while (group.size() < size) {
+      group.push_back(randomRound(random, farandole_size()));
+      // Structs of one submission have one size; without the field its room is unknown, too.
+      for (auto& room : group.back().rooms) {
+        if (room == Round::Room::kOldStruct) room = Round::Room::kUnknown;
+      }
+    }
+    const auto at = static_cast<std::size_t>(below(random, static_cast<std::int64_t>(size) + 1));
+    refused += playGroup(group, at, i, own);
+  }
   REQUIRE(refused > rounds / 20 && refused < rounds * 19 / 20);
   requireSum("after", 1.0F, static_cast<float>(farandole_size()));
   REQUIRE_OK(farandole_shutdown());

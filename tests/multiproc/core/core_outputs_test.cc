@@ -31,6 +31,11 @@ TEST_P(Outputs, AreNeverOverrunAndTooSmallOnesAreToldToAllRanks) {
     EXPECT_EQ(runCase({ranks, {"outputs", "400", "7"}, on(GetParam())}), "");
   }
 }
+TEST_P(Outputs, OneThatIsTooSmallTakesItsWholeGroupWithIt) {
+  for (const int ranks : {2, 3}) {
+    EXPECT_EQ(runCase({ranks, {"grouped_outputs", "200", "11"}, on(GetParam())}), "");
+  }
+}
 INSTANTIATE_TEST_SUITE_P(On, Outputs, ::testing::ValuesIn(engines()),
                          [](const auto& each) { return std::string(each.param); });
 

@@ -76,11 +76,13 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
   void completed(const EntryPtr& entry) override {
     completed_.push_back(entry->request.name);
     if (failure_.ok()) failure_ = entry->outcome.status;
+    outcomes_.push_back(entry->outcome.status);
   }
   void ran(const Execution&, TimePoint) override {}
   void broken(Status status) override {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
   }
+  bool gone(std::int32_t rank) override { return rank == 0 && gone_; }
 
   static Meta meta(Kind kind, std::vector<std::int64_t> shape = {4}) {
     Meta meta;
@@ -122,7 +124,9 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
   std::vector<float> memory_ = std::vector<float>(64);
   std::vector<std::string> completed_;
   Status failure_;  // of the first operation that failed
+  std::vector<Status> outcomes_;
   Status broken_;
+  bool gone_ = false;  // rank 0's process has ended
   std::unique_ptr<ProcessSet> set_;
 };
 
@@ -289,6 +293,126 @@ TEST_F(ProcessSetTest, ABatchBeforeALeaveRuns) {
   EXPECT_EQ(failure_.tensor(), "b");
   EXPECT_EQ(failure_.rank(), 2);
   EXPECT_TRUE(broken_.ok()) << broken_.message();
+}
+
+// A group of a sum and two gathers, as its members know it; "b" has rows of 100 elements.
+class ProcessSetGroupTest : public ProcessSetTest {
+ protected:
+  void submitAll() {
+    std::vector<EntryPtr> entries;
+    for (const auto& [name, kind, shape] : group_) {
+      auto entry = std::make_shared<Entry>();
+      entry->request.name = name;
+      entry->request.meta = meta(kind, shape);
+      entry->request.input = input_.data();
+      entry->request.group = 1;
+      entries.push_back(entry);
+    }
+    ASSERT_TRUE(set_->submit(entries).ok());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      define(static_cast<std::uint32_t>(i), group_[i].name, entries[i]->request.meta);
+    }
+  }
+  struct One {
+    std::string name;
+    Kind kind;
+    std::vector<std::int64_t> shape;
+  };
+  const std::vector<One> group_ = {{"sum", Kind::kAllreduce, {4}},
+                                   {"a", Kind::kAllgather, {4}},
+                                   {"b", Kind::kAllgather, {4, 100}}};
+  std::vector<float> input_ = std::vector<float>(400);
+};
+
+TEST_F(ProcessSetGroupTest, RunsWhenEverybodyHasRoomForAllOfIt) {
+  submitAll();
+  batch({0, 1, 2});
+  engine().told = {kNoLimit, 3, kNoLimit, 4};
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started,
+              ElementsAre("exchange", "exchange", "allreduce", "allgather", "allgather"));
+  EXPECT_THAT(completed_, ElementsAre("sum", "a", "b"));
+  for (const Status& each : outcomes_) EXPECT_TRUE(each.ok()) << each.message();
+}
+TEST_F(ProcessSetGroupTest, FailsAsAWholeIfOneResultDoesNotFit) {
+  submitAll();
+  batch({0, 1, 2});
+  engine().told = {1000, 3, kNoLimit, 4};  // enough for "a"
+  step();
+  EXPECT_TRUE(broken_.ok()) << broken_.message();
+  EXPECT_THAT(engine().started, ElementsAre("exchange", "exchange"));
+  EXPECT_THAT(completed_, ElementsAre("sum", "a", "b"));
+  for (const Status& each : outcomes_) {
+    EXPECT_EQ(each.code(), Code::kMismatch);
+    EXPECT_EQ(each.rank(), 0);
+    EXPECT_THAT(each.message(), HasSubstr("'b' of this group cannot run: the output of rank 0"));
+    EXPECT_THAT(each.message(), HasSubstr("room for 1000 bytes, but 2800"));
+  }
+}
+TEST_F(ProcessSetGroupTest, HasALimitIfOthersDecideASizeInIt) {
+  std::vector<EntryPtr> entries;
+  for (std::size_t i = 0; i <= kMaxGroupPlans; ++i) {
+    auto entry = std::make_shared<Entry>();
+    entry->request.name = std::to_string(i);
+    entry->request.meta = meta(i == 7 ? Kind::kAllgather : Kind::kAllreduce);
+    entry->request.group = 1;
+    entries.push_back(entry);
+  }
+  const Status status = set_->submit(entries);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("a group of 4097 operations with allgather among them"));
+  entries[7]->request.meta = meta(Kind::kAllreduce);
+  EXPECT_TRUE(set_->submit(entries).ok());
+}
+TEST_F(ProcessSetGroupTest, IsNotRunInPartsThatDoNotBelongTogether) {
+  submitAll();
+  batch({0, 1});
+  expectBroken();
+}
+
+// Whatever the mark of one whose process has ended says, nothing comes from there any more.
+TEST_F(ProcessSetTest, OneThatHasEndedIsNotWaitedFor) {
+  submit("a", meta(Kind::kAllreduce));
+  step();
+  ASSERT_THAT(completed_, IsEmpty());
+  gone_ = true;
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a"));
+  EXPECT_EQ(outcomes_.at(0).code(), Code::kPeerLost);
+  EXPECT_EQ(outcomes_.at(0).rank(), 0);
+  EXPECT_THAT(outcomes_.at(0).message(), HasSubstr("rank 0 on here has left the job"));
+}
+TEST_F(ProcessSetTest, OneThatHasEndedIsNotWaitedForUntilAPositionThatNeverComes) {
+  submit("a", meta(Kind::kAllreduce));
+  control().left[0] = 1'000'000;
+  step();
+  ASSERT_THAT(completed_, IsEmpty());
+  gone_ = true;
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a"));
+  EXPECT_EQ(outcomes_.at(0).code(), Code::kPeerLost);
+}
+TEST_F(ProcessSetTest, WhatOneHadOrderedBeforeItEndedRuns) {
+  submit("a", meta(Kind::kAllreduce));
+  submit("b", meta(Kind::kAllreduce));
+  gone_ = true;
+  // It is seen to be gone in a step that is just too early for the log.
+  set_->step(TimePoint(std::chrono::seconds(1)));
+  define(0, "a", meta(Kind::kAllreduce));
+  batch({0});
+  step();
+  EXPECT_THAT(completed_, ElementsAre("a", "b"));
+  EXPECT_TRUE(outcomes_.at(0).ok()) << outcomes_.at(0).message();
+  EXPECT_EQ(outcomes_.at(1).code(), Code::kPeerLost);
+}
+TEST_F(ProcessSetTest, OneThatHasEndedDisturbsNobodyWhoDoesNotNeedIt) {
+  gone_ = true;
+  step();
+  EXPECT_TRUE(broken_.ok());
+  submit("a", meta(Kind::kAllreduce));
+  step();
+  EXPECT_EQ(outcomes_.at(0).code(), Code::kPeerLost) << "a later one that does";
 }
 
 TEST_F(ProcessSetTest, MoreThanCanBeInFlightIsRefused) {

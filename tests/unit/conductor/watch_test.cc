@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <future>
 
 #include "observe/timeline.h"
@@ -85,6 +86,20 @@ class WatchTest : public ::testing::Test {
     options.lost = [this](const Status& status) { lost_.set_value(status); };
     watch_ = std::move(Watch::start(*one_, *marks_, *conductor_, std::move(options))).value();
   }
+  // Another rank writes into the place of rank 0's mark.
+  template <typename Value>
+  void overwrite(Value value) {
+    for (std::size_t at = 0; at + sizeof value <= sizeof(SealedWord); at += sizeof value) {
+      std::memcpy(reinterpret_cast<std::byte*>(&zero_->header().leaves[0].mark) + at, &value,
+                  sizeof value);
+    }
+  }
+  // What rank 0 says itself.
+  void zeroLeaves(std::uint32_t mark) { LeaveMarks(*zero_, {0, 1, -1}).leave(mark); }
+  bool isGone(int milliseconds) {
+    for (int i = 0; i < milliseconds && !one_->isGone(0); ++i) ::usleep(1000);
+    return one_->isGone(0);
+  }
   int named() {
     auto lost = lost_.get_future();
     if (lost.wait_for(20s) != std::future_status::ready) return -2;
@@ -125,6 +140,67 @@ TEST_F(WatchTest, RankThatHasLeftIsNoCause) {
   watch_->rankEnded(connectionLost(2));
   watch_->rankEnded(connectionLost(0));
   EXPECT_EQ(named(), 0);
+}
+
+// It scribbled over its own mark, and died.
+class WatchOverwritten : public WatchTest, public ::testing::WithParamInterface<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(With, WatchOverwritten,
+                         ::testing::Values(1, 2, 3, 64, ~0ULL, 1ULL << 31, 0x8000'0000'0000'0001,
+                                           0x0123'4567'89ab'cdef));
+TEST_P(WatchOverwritten, MarkIsNoLeave) {
+  overwrite(GetParam());
+  EXPECT_EQ(marks_->of(0), kStillHere);
+  overwrite(static_cast<std::uint32_t>(GetParam()));
+  EXPECT_EQ(marks_->of(0), kStillHere);
+  peer_.end();
+  watch();
+  EXPECT_EQ(named(), 0);
+}
+
+TEST_F(WatchTest, MarkOfAnotherRankIsNoLeave) {
+  LeaveMarks(*one_, {0, 1, -1}).leave(kLeftInGoodOrder);
+  std::memcpy(static_cast<void*>(&zero_->header().leaves[0].mark),
+              static_cast<const void*>(&zero_->header().leaves[1].mark), sizeof(SealedWord));
+  peer_.end();
+  watch();
+  EXPECT_EQ(named(), 0);
+}
+
+TEST_F(WatchTest, MarkThatBlamesNobodyInThisJobIsNone) {
+  zeroLeaves(gaveUpBecauseOf(3));
+  EXPECT_EQ(marks_->of(0), kStillHere);
+  marks_->told(2, gaveUpBecauseOf(3));
+  EXPECT_EQ(marks_->of(2), kStillHere);
+  marks_->told(2, gaveUpBecauseOf(-1));
+  EXPECT_EQ(marks_->of(2), gaveUpBecauseOf(-1));
+}
+
+TEST_F(WatchTest, MarkThatWasSeenStays) {
+  zeroLeaves(gaveUpBecauseOf(2));
+  EXPECT_EQ(marks_->of(0), gaveUpBecauseOf(2));
+  zeroLeaves(kLeftInGoodOrder);
+  EXPECT_EQ(marks_->of(0), gaveUpBecauseOf(2));
+  overwrite(std::uint64_t{0});
+  EXPECT_EQ(marks_->of(0), gaveUpBecauseOf(2));
+}
+
+TEST_F(WatchTest, MarkOfThisRankIsNotReadFromWhereOthersWrite) {
+  marks_->leave(gaveUpBecauseOf(2));
+  std::memset(static_cast<void*>(&zero_->header().leaves[1].mark), 0, sizeof(SealedWord));
+  EXPECT_EQ(marks_->mine(), gaveUpBecauseOf(2));
+  EXPECT_EQ(marks_->of(1), gaveUpBecauseOf(2));
+}
+
+// It may end, and is not waited for any more.
+TEST_F(WatchTest, RankThatEndsAfterItHasLeftIsGone) {
+  zeroLeaves(kLeftInGoodOrder);
+  watch();
+  EXPECT_FALSE(isGone(50));
+  peer_.end();
+  EXPECT_TRUE(isGone(20'000));
+  EXPECT_FALSE(one_->failed());
+  EXPECT_EQ(one_->goneStatus(0).code(), Code::kPeerLost);
+  EXPECT_EQ(one_->goneStatus(0).rank(), 0);
 }
 
 // Whatever ends this process next, the others know that it is not the cause.

@@ -140,6 +140,57 @@ TEST_F(SequencerTest, AGroupLeavesTogetherOrNotAtAll) {
   EXPECT_TRUE(only<Batch>(entries).empty());
 }
 
+// Whether all results fit is known when the members have told each other sizes, and not before.
+TEST_F(SequencerTest, AGroupWhoseSizesOthersDecideIsOneBatch) {
+  Sequencer s(options(2));
+  Meta sum = meta();
+  sum.group = 5;
+  sum.groupSize = 3;
+  Meta gather = sum;
+  gather.kind = Kind::kAllgather;
+  Meta integer = sum;
+  integer.dtype = DType::kInt32;
+  for (const int member : {0, 1}) {
+    announce(s, member, "before");
+    announce(s, member, "a", sum);
+    announce(s, member, "b", gather);
+    announce(s, member, "c", integer);
+    announce(s, member, "behind");
+  }
+  const auto batches = only<Batch>(decide(s));
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_EQ(batches[0].plans.size(), 2u);  // the group's reduction is not among them
+  EXPECT_EQ(batches[1].plans.size(), 3u);
+}
+
+TEST_F(SequencerTest, AGroupWhoseSizesAreKnownLeavesInAsManyBatchesAsItNeeds) {
+  Sequencer s(options(1));
+  Meta sum = meta();
+  sum.group = 5;
+  sum.groupSize = 2;
+  Meta integer = sum;
+  integer.dtype = DType::kInt32;
+  announce(s, 0, "a", sum);
+  announce(s, 0, "b", integer);
+  EXPECT_EQ(only<Batch>(decide(s)).size(), 2u);
+}
+
+TEST_F(SequencerTest, OneThatJoinsInTheMiddleOfAGroupIsRefused) {
+  Sequencer s(options(2));
+  Meta gather = meta();
+  gather.kind = Kind::kAllgather;
+  gather.group = 5;
+  gather.groupSize = 2;
+  announce(s, 0, "a", gather);
+  announce(s, 0, "b", gather);
+  announce(s, 1, "a", gather);
+  ASSERT_TRUE(s.submit(1, Join{}, TimePoint()).ok());
+  const auto entries = decide(s);
+  EXPECT_TRUE(only<Batch>(entries).empty());
+  ASSERT_EQ(only<Refuse>(entries).size(), 2u);
+  EXPECT_THAT(only<Refuse>(entries)[0].text, HasSubstr("rank 1 has submitted only a part"));
+}
+
 TEST_F(SequencerTest, JoinedMembersAreNotWaitedFor) {
   Sequencer s(options(2));
   announce(s, 0, "a");

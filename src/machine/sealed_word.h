@@ -1,0 +1,48 @@
+// SealedWord: a number in shared memory that is told from whatever overwrites it.
+//
+// Other ranks can write there, by mistake too. A number counts only with its seal, a hash of the
+// number, of the epoch and of whose word it is, which neither zeroes nor random bytes nor another
+// rank's word hit. It is no secret: who wants to forge one, can. All zero: not written yet.
+//
+// Written once, by its owner; read by anyone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+namespace farandole {
+
+class SealedWord {
+ public:
+  void store(std::uint64_t value, std::uint64_t epoch, int owner) {
+    value_.store(value, std::memory_order_relaxed);
+    // Release: who sees the seal sees the number, and what its owner did before.
+    seal_.store(sealOf(value, epoch, owner), std::memory_order_release);
+  }
+  // Empty: nothing was written, or something else than a number of that owner.
+  std::optional<std::uint64_t> load(std::uint64_t epoch, int owner) const {
+    const std::uint64_t seal = seal_.load(std::memory_order_acquire);
+    if (seal == 0) return std::nullopt;
+    const std::uint64_t value = value_.load(std::memory_order_relaxed);
+    if (seal != sealOf(value, epoch, owner)) return std::nullopt;
+    return value;
+  }
+
+ private:
+  // The finalizer of splitmix64: every bit of the input changes half of the output's.
+  static constexpr std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+  }
+  static constexpr std::uint64_t sealOf(std::uint64_t value, std::uint64_t epoch, int owner) {
+    const std::uint64_t whose = mix(epoch + 0x9e3779b97f4a7c15) + static_cast<std::uint32_t>(owner);
+    return mix(mix(whose) + value) | 1;  // never 0
+  }
+
+  std::atomic<std::uint64_t> value_;
+  std::atomic<std::uint64_t> seal_;
+};
+
+}  // namespace farandole
