@@ -45,22 +45,31 @@ Execution::Execution(Communicator& communicator, std::vector<Part> parts, int jo
   operation_ = (this->*stages_[0])();
 }
 
-std::vector<Execution::Stage> Execution::stagesOf(Kind kind) {
+std::span<const Execution::Stage> Execution::stagesOf(Kind kind) {
+  static constexpr Stage kAllreduce[] = {&Execution::startAllreduce};
+  static constexpr Stage kAllgather[] = {&Execution::exchangeRows, &Execution::startAllgather};
+  static constexpr Stage kBroadcast[] = {&Execution::startBroadcast};
+  static constexpr Stage kAlltoall[] = {&Execution::exchangeSplits, &Execution::startAlltoall};
+  static constexpr Stage kReducescatter[] = {&Execution::startReducescatter};
+  static constexpr Stage kReduce[] = {&Execution::startReduce};
+  static constexpr Stage kGather[] = {&Execution::exchangeRows, &Execution::startGather};
+  static constexpr Stage kScatter[] = {&Execution::exchangeRootsSplits, &Execution::startScatter};
+  static constexpr Stage kBarrier[] = {&Execution::startBarrier};
   switch (kind) {
-    case Kind::kAllreduce: return {&Execution::startAllreduce};
-    case Kind::kAllgather: return {&Execution::exchangeRows, &Execution::startAllgather};
-    case Kind::kBroadcast: return {&Execution::startBroadcast};
-    case Kind::kAlltoall: return {&Execution::exchangeSplits, &Execution::startAlltoall};
-    case Kind::kReducescatter: return {&Execution::startReducescatter};
-    case Kind::kReduce: return {&Execution::startReduce};
-    case Kind::kGather: return {&Execution::exchangeRows, &Execution::startGather};
-    case Kind::kScatter: return {&Execution::exchangeRootsSplits, &Execution::startScatter};
+    case Kind::kAllreduce: return kAllreduce;
+    case Kind::kAllgather: return kAllgather;
+    case Kind::kBroadcast: return kBroadcast;
+    case Kind::kAlltoall: return kAlltoall;
+    case Kind::kReducescatter: return kReducescatter;
+    case Kind::kReduce: return kReduce;
+    case Kind::kGather: return kGather;
+    case Kind::kScatter: return kScatter;
     case Kind::kBarrier:
     case Kind::kJoin:
     case Kind::kSend:
     case Kind::kReceive: break;
   }
-  return {&Execution::startBarrier};
+  return kBarrier;
 }
 
 Progress Execution::progress() {
@@ -124,7 +133,7 @@ const void* Execution::inputBeside(const Part& part, std::int64_t count, const v
   return copied;
 }
 
-void* Execution::outputFor(const Part& part, std::vector<std::int64_t> shape) {
+void* Execution::outputFor(const Part& part, const std::vector<std::int64_t>& shape) {
   auto memory = provideOutput(*part.entry, shape);
   if (!memory.ok()) {
     status_ = memory.status();
@@ -191,8 +200,9 @@ OperationPtr Execution::startReduce() {
 
 OperationPtr Execution::startReducescatter() {
   const Part& part = parts_.front();
-  auto rows = part.meta.splits;
-  if (rows.empty()) rows = evenSplits(part.meta.rows(), communicator_.size());
+  if (part.meta.splits.empty()) sizes_ = evenSplits(part.meta.rows(), communicator_.size());
+  const std::span rows = part.meta.splits.empty() ? std::span<const std::int64_t>(sizes_)
+                                                  : std::span(part.meta.splits);
   std::vector<std::int64_t> counts;
   if (!rowsToCounts(rows, part.meta.rowElements(), counts)) return nullptr;
   const auto mine = rows[static_cast<std::size_t>(communicator_.rank())];
@@ -214,10 +224,9 @@ OperationPtr Execution::exchange(const std::vector<std::int64_t>& counts) {
   return communicator_.allgather(mine_.data(), told_.data(), counts, DType::kInt64);
 }
 
-bool Execution::hasRoom(int member, std::int64_t elements) {
+bool Execution::hasRoom(int member, std::int64_t room, std::int64_t elements) {
   const std::int64_t needed =
       elements * static_cast<std::int64_t>(sizeOf(parts_.front().meta.dtype));
-  const std::int64_t room = rooms_[static_cast<std::size_t>(member)];
   if (needed > room) tooSmall_ = TooSmall{member, room, needed};
   return needed <= room;
 }
@@ -228,20 +237,20 @@ OperationPtr Execution::exchangeRows() {
   return exchange(std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()), 2));
 }
 
+std::int64_t Execution::roomBesideRows(int member) const {
+  return told_[2 * static_cast<std::size_t>(member)];
+}
+
 bool Execution::takeRows() {
-  sizes_.clear();
-  rooms_.clear();
-  for (std::size_t i = 0; i < told_.size(); i += 2) {
-    rooms_.push_back(told_[i]);
-    sizes_.push_back(told_[i + 1]);
-  }
+  sizes_.resize(told_.size() / 2);
+  for (std::size_t i = 0; i < sizes_.size(); ++i) sizes_[i] = told_[2 * i + 1];
   // As much of the input is read.
   if (sizes_[static_cast<std::size_t>(communicator_.rank())] == mine_[1]) return true;
   status_ = Status::internal("the ranks' rows have been garbled");
   return false;
 }
 
-bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
+bool Execution::rowsToCounts(std::span<const std::int64_t> rows, std::int64_t rowElements,
                              std::vector<std::int64_t>& counts) {
   const std::int64_t unit =
       rowElements * static_cast<std::int64_t>(sizeOf(parts_.front().meta.dtype));
@@ -249,6 +258,7 @@ bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t
                                        : std::numeric_limits<std::int64_t>::max() / unit;
   std::int64_t total = 0;
   counts.clear();
+  counts.reserve(rows.size());
   for (const auto each : rows) {
     if (each < 0 || each > limit - total) {
       status_ = Status::internal("a rank told " + std::to_string(each) + " rows, which cannot be");
@@ -264,21 +274,22 @@ OperationPtr Execution::startAllgather() {
   const Part& part = parts_.front();
   std::vector<std::int64_t> counts;
   if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
+  const std::int64_t elements = sum(counts);
   for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, sum(counts))) return nullptr;
+    if (!hasRoom(i, roomBesideRows(i), elements)) return nullptr;
   }
   void* out = nullptr;
   if (part.entry) {
     out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
     part.entry->outcome.splits = sizes_;
   } else {
-    out = scratch(static_cast<std::size_t>(sum(counts)) * sizeOf(part.meta.dtype));
+    out = scratch(static_cast<std::size_t>(elements) * sizeOf(part.meta.dtype));
   }
   if (out == nullptr) return nullptr;
   const void* in = nullptr;
   if (part.entry) {
     const int me = communicator_.rank();
-    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, sum(counts),
+    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, elements,
                      placeOf(me, out, counts, part.meta.dtype));
     if (!status_.ok()) return nullptr;
   }
@@ -289,26 +300,37 @@ OperationPtr Execution::startGather() {
   const Part& part = parts_.front();
   std::vector<std::int64_t> counts;
   if (!takeRows() || !rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
-  if (!hasRoom(part.meta.root, sum(counts))) return nullptr;
+  const std::int64_t elements = sum(counts);
+  if (!hasRoom(part.meta.root, roomBesideRows(part.meta.root), elements)) return nullptr;
   void* out = nullptr;
   const void* in = part.entry->request.input;
   if (const int me = communicator_.rank(); me == part.meta.root) {
     out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
     if (out == nullptr) return nullptr;
     part.entry->outcome.splits = sizes_;
-    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, sum(counts),
+    in = inputBeside(part, counts[static_cast<std::size_t>(me)], out, elements,
                      placeOf(me, out, counts, part.meta.dtype));
     if (!status_.ok()) return nullptr;
   }
   return communicator_.gather(in, out, counts, part.meta.dtype, part.meta.root);
 }
 
+void Execution::tellRoomAndSplits(std::span<const std::int64_t> splits, std::int64_t rows) {
+  mine_.clear();
+  mine_.reserve(static_cast<std::size_t>(communicator_.size()) + 1);
+  mine_.push_back(room());
+  if (splits.empty()) {
+    const auto even = evenSplits(rows, communicator_.size());
+    mine_.insert(mine_.end(), even.begin(), even.end());
+  } else {
+    mine_.insert(mine_.end(), splits.begin(), splits.end());
+  }
+}
+
 OperationPtr Execution::exchangeSplits() {
   const Request& request = parts_.front().entry->request;
   const auto members = static_cast<std::size_t>(communicator_.size());
-  mine_ = request.splits;
-  if (mine_.empty()) mine_ = evenSplits(request.meta.rows(), communicator_.size());
-  mine_.insert(mine_.begin(), room());
+  tellRoomAndSplits(request.splits, request.meta.rows());
   return exchange(std::vector<std::int64_t>(members, communicator_.size() + 1));
 }
 
@@ -317,25 +339,21 @@ OperationPtr Execution::startAlltoall() {
   const auto members = static_cast<std::size_t>(communicator_.size());
   const auto me = static_cast<std::size_t>(communicator_.rank());
   const std::int64_t rowElements = part.meta.rowElements();
-  rooms_.clear();
-  for (std::size_t i = 0; i < members; ++i) rooms_.push_back(told_[i * (members + 1)]);
-  std::vector<std::int64_t> received;
+  std::vector<std::int64_t> received(members);
   std::vector<std::int64_t> receiveCounts;
-  std::vector<std::int64_t> rows(members);
-  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> sendCounts;  // until it is filled: what somebody else receives
+  sizes_.resize(members);
   for (std::size_t to = 0; to < members; ++to) {
+    auto& rows = to == me ? received : sizes_;
+    auto& counts = to == me ? receiveCounts : sendCounts;
     for (std::size_t from = 0; from < members; ++from) {
       rows[from] = told_[from * (members + 1) + 1 + to];
     }
     if (!rowsToCounts(rows, rowElements, counts)) return nullptr;
-    if (!hasRoom(static_cast<int>(to), sum(counts))) return nullptr;
-    if (to == me) {
-      received = rows;
-      receiveCounts = counts;
-    }
+    const std::int64_t room = told_[to * (members + 1)];
+    if (!hasRoom(static_cast<int>(to), room, sum(counts))) return nullptr;
   }
-  std::vector<std::int64_t> sendCounts;
-  if (!rowsToCounts({mine_.begin() + 1, mine_.end()}, rowElements, sendCounts)) return nullptr;
+  if (!rowsToCounts(std::span(mine_).subspan(1), rowElements, sendCounts)) return nullptr;
   void* out = outputFor(part, withRows(part.meta.shape, sum(received)));
   if (out == nullptr) return nullptr;
   part.entry->outcome.splits = std::move(received);
@@ -347,12 +365,11 @@ OperationPtr Execution::startAlltoall() {
 OperationPtr Execution::exchangeRootsSplits() {
   const Part& part = parts_.front();
   const auto root = static_cast<std::size_t>(part.meta.root);
-  mine_.clear();
   if (communicator_.rank() == part.meta.root) {
-    mine_ = part.entry->request.splits;
-    if (mine_.empty()) mine_ = evenSplits(part.meta.rows(), communicator_.size());
+    tellRoomAndSplits(part.entry->request.splits, part.meta.rows());
+  } else {
+    mine_.assign(1, room());
   }
-  mine_.insert(mine_.begin(), room());
   std::vector<std::int64_t> counts(static_cast<std::size_t>(communicator_.size()), 1);
   counts[root] += communicator_.size();
   return exchange(counts);
@@ -363,14 +380,13 @@ OperationPtr Execution::startScatter() {
   // The root's splits lie behind its room; the root itself reads its input by its own.
   const auto splits = told_.begin() + part.meta.root + 1;
   sizes_.assign(splits, splits + communicator_.size());
-  rooms_ = std::move(told_);
-  rooms_.erase(rooms_.begin() + part.meta.root + 1,
-               rooms_.begin() + part.meta.root + 1 + communicator_.size());
   if (communicator_.rank() == part.meta.root) sizes_.assign(mine_.begin() + 1, mine_.end());
   std::vector<std::int64_t> counts;
   if (!rowsToCounts(sizes_, part.meta.rowElements(), counts)) return nullptr;
   for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, counts[static_cast<std::size_t>(i)])) return nullptr;
+    const int at = i <= part.meta.root ? i : i + communicator_.size();
+    const std::int64_t room = told_[static_cast<std::size_t>(at)];
+    if (!hasRoom(i, room, counts[static_cast<std::size_t>(i)])) return nullptr;
   }
   const auto mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
   void* out = outputFor(part, withRows(part.meta.shape, mine));

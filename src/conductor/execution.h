@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -65,23 +66,26 @@ class Execution {
   OperationPtr exchangeRootsSplits();
   OperationPtr startScatter();
 
-  static std::vector<Stage> stagesOf(Kind kind);
+  static std::span<const Stage> stagesOf(Kind kind);
   void finish();
 
   // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
-  void* outputFor(const Part& part, std::vector<std::int64_t> shape);
+  void* outputFor(const Part& part, const std::vector<std::int64_t>& shape);
   void* scratch(std::size_t bytes);
   std::int64_t room() const;
-  // The end of the exchange of rows: sizes_ and rooms_.
+  // The end of the exchange of rows: into sizes_. Each member's room lies in told_ beside its rows.
   bool takeRows();
-  // Whether such a result fits into that member's output; all members answer alike.
-  bool hasRoom(int member, std::int64_t elements);
+  std::int64_t roomBesideRows(int member) const;
+  // mine_: the room, and behind it the rows for each member; no splits: as even as possible.
+  void tellRoomAndSplits(std::span<const std::int64_t> splits, std::int64_t rows);
+  // Whether such a result fits into that room, which a member told; all members answer alike.
+  bool hasRoom(int member, std::int64_t room, std::int64_t elements);
   // The part's input, or a copy of it: engines write outputs while they still send inputs. The one
   // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
   const void* inputBeside(const Part& part, std::int64_t count, const void* out,
                           std::int64_t outCount, const void* own);
   // sizes_ as rows of each member → elements of each member; fails on a negative or absurd number.
-  bool rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
+  bool rowsToCounts(std::span<const std::int64_t> rows, std::int64_t rowElements,
                     std::vector<std::int64_t>& counts);
   Scale scaleOf(const Meta& meta) const;
   static ReduceOp engineOp(const Meta& meta);
@@ -89,7 +93,7 @@ class Execution {
   Communicator& communicator_;
   std::vector<Part> parts_;
   const int joined_;
-  std::vector<Stage> stages_;
+  std::span<const Stage> stages_;
   std::size_t stage_ = 0;
   OperationPtr operation_;
   Progress state_ = Progress::kPending;
@@ -99,8 +103,7 @@ class Execution {
   std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
   std::vector<std::int64_t> mine_;   // what this rank tells in the exchange
   std::vector<std::int64_t> told_;   // what all members told, one after another
-  std::vector<std::int64_t> sizes_;  // of these, the rows
-  std::vector<std::int64_t> rooms_;  // and the rooms, by member
+  std::vector<std::int64_t> sizes_;  // the rows of each member
   std::optional<TooSmall> tooSmall_;
 };
 
