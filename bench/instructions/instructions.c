@@ -94,9 +94,15 @@ __attribute__((visibility("default"))) long syscall(long number, ...) {
 
 enum memory { kOrdinary, kShared };
 
+/* What a repetition is, if not a call of an operation. */
+enum {
+  kGradients = -1, /* as many as ResNet-50 has, all submitted before the first is waited for */
+  kIdle = -2       /* a look at an operation for which another rank is missing: a waiting round */
+};
+
 struct kase {
   const char* name;
-  int operation; /* of one call at a time; -1: many gradients, submitted before the first wait */
+  int operation; /* or one of the above */
   int64_t bytes; /* of a gradient; 0: as ResNet-50 has them */
   enum memory memory;
   int32_t flags;
@@ -114,8 +120,9 @@ static const struct kase kCases[] = {
     {"alltoall-1K", FARANDOLE_ALLTOALL, 1 << 10, kOrdinary, 0},
     {"reducescatter-1K", FARANDOLE_REDUCESCATTER, 1 << 10, kOrdinary, 0},
     {"barrier", FARANDOLE_BARRIER, 0, kOrdinary, 0},
-    {"gradients-4", -1, 4, kShared, 0},
-    {"resnet50", -1, 0, kShared, 0},
+    {"idle", kIdle, 4, kOrdinary, 0},
+    {"gradients-4", kGradients, 4, kShared, 0},
+    {"resnet50", kGradients, 0, kShared, 0},
 };
 
 static const struct kase* find(const char* name) {
@@ -225,20 +232,58 @@ static void prepare(int number, int64_t elements) {
   if (kase->operation < 0) request->flags |= FARANDOLE_FLAG_WILL_WAIT;
 }
 
+static farandole_handle handles[kMostGradients];
+
+static void submit(int number) {
+  must(farandole_submit(&requests[number], 1, &handles[number]), "submit");
+}
+
+static void finish(int number) {
+  must(farandole_wait(handles[number], kMilliseconds), "wait");
+  must(farandole_release(handles[number]), "release");
+}
+
 static void repeat(void) {
-  if (kase->operation >= 0) {
+  if (kase->operation == kIdle) {
+    int32_t done = 0;
+    must(farandole_test(handles[farandole_rank()], &done), "test");
+    if (done) fail("the operation has run without the other rank");
+  } else if (kase->operation == kGradients) {
+    for (int i = 0; i < gradients; ++i) submit(i);
+    /* So that the batches are the same every time. */
+    meet();
+    for (int i = 0; i < gradients; ++i) finish(i);
+  } else {
     farandole_handle pending = 0;
     must(farandole_call(&requests[0], kMilliseconds, &pending), "call");
     if (pending != 0) fail("the result is the library's");
-    return;
   }
-  farandole_handle handles[kMostGradients];
-  for (int i = 0; i < gradients; ++i)
-    must(farandole_submit(&requests[i], 1, &handles[i]), "submit");
-  /* So that the batches are the same every time. */
-  meet();
-  for (int i = 0; i < gradients; ++i) must(farandole_wait(handles[i], kMilliseconds), "wait");
-  for (int i = 0; i < gradients; ++i) must(farandole_release(handles[i]), "release");
+}
+
+static void begin(void) {
+  const int64_t elements = kase->bytes / (int64_t)sizeof(float);
+  int64_t counts[kMostGradients];
+  switch (kase->operation) {
+    case kIdle: /* each rank waits for what the other has not submitted yet */
+      if (farandole_size() != 2) fail("idle needs two ranks");
+      prepare(0, elements);
+      prepare(1, elements);
+      submit(farandole_rank());
+      break;
+    case kGradients:
+      gradients = resnet50(counts);
+      if (gradients != kMostGradients) fail("%d gradients", gradients);
+      for (int i = 0; i < gradients; ++i) prepare(i, kase->bytes > 0 ? elements : counts[i]);
+      break;
+    default: prepare(0, elements);
+  }
+}
+
+static void end(void) {
+  if (kase->operation != kIdle) return;
+  submit(1 - farandole_rank());
+  finish(0);
+  finish(1);
 }
 
 static int warmUp(void) {
@@ -258,16 +303,7 @@ int main(int argc, char** argv) {
   const int repetitions = atoi(argv[3]);
   must(farandole_init(NULL), "init");
   openPipes(argv[4]);
-  if (kase->operation >= 0) {
-    prepare(0, kase->bytes / (int64_t)sizeof(float));
-  } else {
-    int64_t counts[kMostGradients];
-    gradients = resnet50(counts);
-    if (gradients != kMostGradients) fail("%d gradients", gradients);
-    for (int i = 0; i < gradients; ++i) {
-      prepare(i, kase->bytes > 0 ? kase->bytes / (int64_t)sizeof(float) : counts[i]);
-    }
-  }
+  begin();
   for (int i = warmUp(); i > 0; --i) repeat();
   for (int window = 0; window < windows; ++window) {
     meet();
@@ -276,6 +312,7 @@ int main(int argc, char** argv) {
     CALLGRIND_DUMP_STATS_AT("window");
   }
   meet();
+  end();
   must(farandole_shutdown(), "shutdown");
   return 0;
 }
