@@ -9,9 +9,12 @@ namespace farandole {
 namespace {
 
 // So that a thread's operations, which come one after the other, take no memory each.
-thread_local EntryPtr spare;
+EntryPtr& spareOfThread() {
+  thread_local EntryPtr spare;
+  return spare;
+}
 
-EntryPtr freshEntry() {
+EntryPtr freshEntry(EntryPtr& spare) {
   // Whoever drove it may hold it for a moment after its end.
   if (!spare || spare.use_count() > 1) return std::make_shared<Entry>();
   spare->renew();
@@ -47,7 +50,8 @@ Status waitFor(Runtime& runtime, const EntryPtr& entry, std::int64_t timeoutMs, 
 Status call(Library& library, Runtime& runtime, const farandole_request& request,
             std::int64_t timeoutMs, farandole_handle& pending) {
   FARANDOLE_RETURN_IF_ERROR(mayWait(runtime));
-  EntryPtr entry = freshEntry();
+  EntryPtr& spare = spareOfThread();
+  EntryPtr entry = freshEntry(spare);
   FARANDOLE_RETURN_IF_ERROR(checkRequest(runtime, request, entry->request));
   if (entry->request.onComplete || entry->request.queue) {
     return Status::invalid(

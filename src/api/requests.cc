@@ -80,8 +80,8 @@ Status readSplits(const farandole_request& request, const Runtime::SetInfo& set,
   return {};
 }
 
-// What of the result there must be room for as far as this request tells.
-std::int64_t outputBytes(const Request& checked, const Runtime::SetInfo& set) {
+// What of the result there must be room for as far as this request tells. bytes: of its shape.
+std::int64_t outputBytes(const Request& checked, const Runtime::SetInfo& set, std::int64_t bytes) {
   const Meta& meta = checked.meta;
   const auto members = static_cast<std::int64_t>(set.ranks.size());
   switch (meta.kind) {
@@ -94,22 +94,22 @@ std::int64_t outputBytes(const Request& checked, const Runtime::SetInfo& set) {
     }
     case Kind::kAllgather:
     case Kind::kGather: {
-      std::int64_t bytes = 0;
+      std::int64_t all = 0;
       // More than any memory has.
-      if (__builtin_mul_overflow(meta.bytes(), members, &bytes)) return kNoLimit - 1;
-      return bytes;
+      if (__builtin_mul_overflow(bytes, members, &all)) return kNoLimit - 1;
+      return all;
     }
-    default: return meta.bytes();
+    default: return bytes;
   }
 }
 
 Status checkOutput(const farandole_request& request, const Runtime::SetInfo& set,
-                   Request& checked) {
+                   std::int64_t bytes, Request& checked) {
   const Kind kind = checked.meta.kind;
   if (kind == Kind::kSend || (kind == Kind::kReduce && checked.meta.root != set.me)) return {};
   const bool othersDecide = kind == Kind::kAllgather || kind == Kind::kGather ||
                             kind == Kind::kAlltoall || kind == Kind::kScatter;
-  const std::int64_t needed = outputBytes(checked, set);
+  const std::int64_t needed = outputBytes(checked, set, bytes);
   if (request.output_bytes == FARANDOLE_BYTES_UNKNOWN) {
     checked.outputBytes = needed;
     return {};
@@ -126,7 +126,7 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
                     Request& checked) {
   const Kind kind = checked.meta.kind;
   if (kind == Kind::kBarrier || kind == Kind::kJoin) return {};
-  const auto bytes = static_cast<std::size_t>(checked.meta.bytes());
+  const std::int64_t bytes = checked.meta.bytes();
   const bool onlyRootReads = kind == Kind::kBroadcast || kind == Kind::kScatter;
   const bool reads = kind != Kind::kReceive && (!onlyRootReads || checked.meta.root == set.me);
   if (reads && bytes > 0 && request.input == nullptr) {
@@ -136,7 +136,9 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
   if (kind == Kind::kReceive && bytes > 0 && request.output == nullptr) {
     return wrong(request, "recv needs an output buffer");
   }
-  if (request.output != nullptr) FARANDOLE_RETURN_IF_ERROR(checkOutput(request, set, checked));
+  if (request.output != nullptr) {
+    FARANDOLE_RETURN_IF_ERROR(checkOutput(request, set, bytes, checked));
+  }
   const auto* in = static_cast<const std::byte*>(request.input);
   const auto* out = static_cast<const std::byte*>(request.output);
   if (in == nullptr || out == nullptr || in == out) return {};
@@ -148,18 +150,7 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
   return {};
 }
 
-}  // namespace
-
-Status checkRequest(Runtime& runtime, const farandole_request& given, Request& checked) {
-  // An older caller's struct is shorter: what it does not have keeps its default.
-  farandole_request request = FARANDOLE_REQUEST_INIT;
-  constexpr std::size_t kLeast = offsetof(farandole_request, prescale);
-  if (given.struct_size < kLeast) {
-    return Status::invalid("farandole_request.struct_size is " + std::to_string(given.struct_size) +
-                           ": initialise the struct with FARANDOLE_REQUEST_INIT");
-  }
-  std::memcpy(&request, &given, std::min<std::size_t>(given.struct_size, sizeof request));
-
+Status checkWhole(Runtime& runtime, const farandole_request& request, Request& checked) {
   const auto set = runtime.set(request.set);
   if (!set) return wrong(request, "there is no process set " + std::to_string(request.set));
   if (set->me < 0) {
@@ -222,6 +213,21 @@ Status checkRequest(Runtime& runtime, const farandole_request& given, Request& c
     checked.queueTag = request.queue_tag;
   }
   return {};
+}
+
+}  // namespace
+
+Status checkRequest(Runtime& runtime, const farandole_request& given, Request& checked) {
+  if (given.struct_size >= sizeof given) return checkWhole(runtime, given, checked);
+  constexpr std::size_t kLeast = offsetof(farandole_request, prescale);
+  if (given.struct_size < kLeast) {
+    return Status::invalid("farandole_request.struct_size is " + std::to_string(given.struct_size) +
+                           ": initialise the struct with FARANDOLE_REQUEST_INIT");
+  }
+  // An older caller's struct is shorter: what it does not have keeps its default.
+  farandole_request request = FARANDOLE_REQUEST_INIT;
+  std::memcpy(&request, &given, given.struct_size);
+  return checkWhole(runtime, request, checked);
 }
 
 }  // namespace farandole

@@ -134,7 +134,7 @@ const void* Execution::inputBeside(const Part& part, std::int64_t count, const v
   return copied;
 }
 
-void* Execution::outputFor(const Part& part, std::vector<std::int64_t> shape) {
+void* Execution::outputFor(const Part& part, const std::vector<std::int64_t>& shape) {
   auto memory = provideOutput(*part.entry, shape);
   if (!memory.ok()) {
     status_ = memory.status();

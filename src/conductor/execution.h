@@ -81,7 +81,7 @@ class Execution {
   void finish();
 
   // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
-  void* outputFor(const Part& part, std::vector<std::int64_t> shape);
+  void* outputFor(const Part& part, const std::vector<std::int64_t>& shape);
   void* scratch(std::size_t bytes);
   std::int64_t room() const;
   // The end of the exchange of rows: sizes_, rooms_ and counts_.

@@ -257,7 +257,9 @@ Duration ProcessSet::nap() const {
 bool ProcessSet::sequence(TimePoint now) {
   if (!parts_.sequencer) return false;
   bool moved = false;
-  for (int member = 0; member < size() && unappended_.size() < kMostUnappended; ++member) {
+  // The reading below adds nothing to it.
+  const bool mayRead = unappended_.empty() || unappended_.size() < kMostUnappended;
+  for (int member = 0; mayRead && member < size(); ++member) {
     for (int i = 0; i < kSubmissionsPerStep; ++i) {
       const RingRead read = parts_.control->nextSubmission(member, buffer_);
       if (read == RingRead::kEmpty) break;
@@ -341,6 +343,7 @@ void ProcessSet::handle(Define& entry) {
 
 void ProcessSet::handle(Batch& entry, TimePoint now) {
   std::vector<Execution::Part> parts;
+  parts.reserve(entry.plans.size());
   const bool joinedHere =
       std::find(entry.joined.begin(), entry.joined.end(), parts_.me) != entry.joined.end();
   bool consistent = true;
@@ -471,21 +474,20 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   executed_ = runningPosition_;
   run->forEach(
       [&](const Execution& execution, TimePoint started) { observer_.ran(execution, started); });
-  std::vector<EntryPtr> finished;
   {
     const std::lock_guard lock(mutex_);
     run->forEach([&](const Execution& execution, TimePoint) {
       for (const auto& part : execution.parts()) {
-        if (!part.entry) continue;
-        // By value: publish of a deferred one may change the map.
-        const std::string name = part.entry->request.name;
-        takeInFlight(name);
-        finished.push_back(part.entry);
+        if (part.entry) takeInFlight(part.entry->request.name);
       }
     });
     counters_.zeroCopyBytes = parts_.communicator->statistics().zeroCopyBytes;
   }
-  for (const auto& entry : finished) complete(entry, status);
+  run->forEach([&](const Execution& execution, TimePoint) {
+    for (const auto& part : execution.parts()) {
+      if (part.entry) complete(part.entry, status);
+    }
+  });
   // A failed engine stays failed, and the others wait for this rank in vain.
   if (progress == Progress::kFailed) observer_.broken(status);
   return true;

@@ -140,7 +140,7 @@ std::vector<std::byte> encodeVariant(const Variant& message) {
   Writer writer;
   writer.number(static_cast<std::uint8_t>(message.index()));
   std::visit([&](const auto& m) { put(writer, m); }, message);
-  return {writer.bytes().begin(), writer.bytes().end()};
+  return writer.take();
 }
 
 template <typename Variant, std::size_t I = 0>

@@ -35,15 +35,6 @@ bool shapesAgree(const Meta& a, const Meta& b) {
 
 }  // namespace
 
-bool isReduction(Kind kind) {
-  return kind == Kind::kAllreduce || kind == Kind::kReducescatter || kind == Kind::kReduce;
-}
-
-bool hasRoot(Kind kind) {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
-         kind == Kind::kScatter;
-}
-
 std::string_view name(Kind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 std::optional<std::int64_t> checkedElements(const std::vector<std::int64_t>& shape, DType dtype) {
@@ -182,14 +173,14 @@ std::optional<std::string> objection(const Meta& meta, int members) {
   return std::nullopt;
 }
 
-bool runsWithout(const Meta& meta, std::span<const std::int64_t> joined) {
+bool runsWithoutSome(const Meta& meta, std::span<const std::int64_t> joined) {
   switch (meta.kind) {
     case Kind::kAllreduce:
     case Kind::kAllgather:
     case Kind::kBarrier: return true;
     case Kind::kBroadcast:
       return std::find(joined.begin(), joined.end(), meta.root) == joined.end();
-    default: return joined.empty();
+    default: return false;
   }
 }
 

@@ -73,11 +73,19 @@ std::optional<std::string> objection(const Meta& meta, int members);
 std::optional<std::string> splitsObjection(std::span<const std::int64_t> splits, std::int64_t rows,
                                            int members);
 // Whether it can run while those members bring no data because they have joined.
-bool runsWithout(const Meta& meta, std::span<const std::int64_t> joined);
+bool runsWithoutSome(const Meta& meta, std::span<const std::int64_t> joined);
+inline bool runsWithout(const Meta& meta, std::span<const std::int64_t> joined) {
+  return joined.empty() || runsWithoutSome(meta, joined);
+}
 
-bool isReduction(Kind kind);
+inline bool isReduction(Kind kind) {
+  return kind == Kind::kAllreduce || kind == Kind::kReducescatter || kind == Kind::kReduce;
+}
 // Whether one member is its root.
-bool hasRoot(Kind kind);
+inline bool hasRoot(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter;
+}
 
 // The dimension from which shapes must agree: 1 where first dimensions may differ between ranks.
 std::size_t firstAgreedDimension(Kind kind);
