@@ -544,7 +544,13 @@ int JobRunner::conclude() {
   if (cause_.get()) {
     // What the ranks did then is only what their MPI makes of it.
     if (mpi_ && mpi_->wasKilled()) console_->message(mpi_->describe());
-    console_->write(Stream::kErr, failureScreen(*cause_.get(), reportsAtCause_, runtimeAtCause_,
+    const RankEnd& cause = *cause_.get();
+    std::set<int> gone{cause.rank};
+    for (const RankState& rank : ranks_) {
+      const bool together = cause.hostLost && rank.end && rank.end->hostLost;
+      if (together && rank.end->host == cause.host) gone.insert(rank.end->rank);
+    }
+    console_->write(Stream::kErr, failureScreen(cause, gone, reportsAtCause_, runtimeAtCause_,
                                                 cause_.exitCode(), wantsColour(Stream::kErr)));
     return cause_.exitCode();
   }
