@@ -166,10 +166,14 @@ void JobRunner::checkAddresses() {
   console_->message("warning: " + remote::sameAddresses(hosts, ports));
 }
 
-// Where rank 0 can be reached from the other machines: as the machines see each other through ssh,
-// which is known to work.
+// Where rank 0 can be reached from the other machines: as the user says, else as the machines see
+// each other through ssh, which is known to work.
 void JobRunner::chooseMaster() {
   const std::size_t first = plan_.ranks.front().hostIndex;
+  if (plan_.masterAddress.empty()) {
+    const std::string& advertised = plan_.hosts[first].advertise;
+    plan_.masterAddress = advertised.substr(0, advertised.find(','));
+  }
   if (plan_.masterAddress.empty() && !remotes_.empty()) {
     std::vector<remote::SeenFrom> others;
     for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {

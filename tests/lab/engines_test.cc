@@ -406,6 +406,8 @@ TEST(LabEngines, HostsWithTheSameAddressAreToldWhatToType) {
   const Outcome told = lab.run("h0", jobWords(ranged, {CONFORMANCE_RANK, "bits"}), seconds(30));
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_THAT(told.err, Not(HasSubstr("same address")));
+  const Outcome master = lab.run("h0", jobWords(ranged, {"printenv", "MASTER_ADDR"}), seconds(30));
+  EXPECT_EQ(countOf(master.out, "10.77.0.10\n"), 2) << master.out;
   expectNothingLeft(lab, 2);
 }
 
