@@ -11,14 +11,13 @@
 #include "launch/doctor/reach.h"
 #include "launch/doctor/report.h"
 #include "launch/hosts/advertised.h"
+#include "launch/hosts/name_lookup.h"
 #include "launch/parallel.h"
-#include "launch/remote/same_addresses.h"
 
 namespace farandole {
 namespace {
 
 using nlohmann::json;
-using remote::numericAddress;
 constexpr std::size_t kAtOnce = 64;
 constexpr Duration kFactsTime = std::chrono::seconds(8);
 

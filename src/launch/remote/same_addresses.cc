@@ -1,7 +1,5 @@
 #include "launch/remote/same_addresses.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,17 +10,6 @@
 #include "launch/doctor/links.h"
 
 namespace farandole::remote {
-
-std::string numericAddress(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (name.empty() || ::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
-  char text[80] = "";
-  ::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  ::freeaddrinfo(found);
-  return text;
-}
 
 std::string networkIdentity() {
   std::string boot;
