@@ -129,11 +129,14 @@ std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits, const Advertised& adve
   for (Visit& visit : visits) {
     if (!visit.probe) continue;
     LinkEnd end{visit.facts.name, visit.probe.get(), {}};
+    end.own = linkAddresses(visit.facts.facts);
+    end.network = factText(visit.facts.facts, "/machine/boot_id") + " " +
+                  std::to_string(factNumber(visit.facts.facts, "/machine/net_ns"));
     for (const auto& [host, address] : advertised) {
       if (host == end.name) end.addresses.push_back(numericAddress(address));
     }
     if (end.addresses.empty()) {
-      end.addresses = linkAddresses(visit.facts.facts);
+      end.addresses = end.own;
       const std::string ssh =
           visit.facts.local ? seenByOthers(visits) : numericAddress(visit.facts.sshHost);
       const bool own =
@@ -160,7 +163,7 @@ Finding behindNat(const std::string& outside, PortRange range) {
           "reached only at an address that is not the host's own (NAT, docker -p): " + outside,
           "",
           "farandole run --advertise " + outside +
-              (range.first == 0 ? " --data-ports A-B (the ports that are passed on)"
+              (range.first == 0 ? " --data-ports A-B (the ports that are passed on to it)"
                                 : " --data-ports " + describe(range))};
 }
 

@@ -8,6 +8,7 @@
 
 #include "launch/doctor/fact_items.h"
 #include "launch/doctor/links.h"
+#include "launch/hosts/advertised.h"
 
 namespace farandole::remote {
 
@@ -41,12 +42,12 @@ std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::st
                    (other.outside.empty() ? "ADDRESS" : other.outside);
     }
     if (names.find(',') == std::string::npos) continue;
+    const std::string ports = dataPorts.empty() ? kPortsToPass : dataPorts;
     return "hosts " + names + " have the same address " + first.addresses.front() +
            " (containers on the bridges of several machines?), so their ranks cannot find each "
-           "other: pass ports on to them (docker run -p A-B:A-B) and say where they are reached: "
-           "--advertise " +
-           advertise + " --data-ports " + (dataPorts.empty() ? "A-B" : dataPorts) +
-           "; or give the containers --network host";
+           "other: pass ports on to them (docker run -p " +
+           ports + ":" + ports + ") and say where they are reached: --advertise " + advertise +
+           " --data-ports " + ports + "; or give the containers --network host";
   }
   return {};
 }
