@@ -48,9 +48,9 @@ std::string environmentBlock(const ClusterSpec& spec) {
   return out;
 }
 
-// The long form: for docker-compose 1 and most versions of docker compose an absent folder is then
-// an error and not an empty one of root's. create_host_path, which would say so to all versions of
-// the latter, is refused by the former, which Debian 12 and Ubuntu 22.04 have.
+// The long form: docker-compose 1 and older versions of docker compose then refuse an absent
+// folder. Newer ones make an empty one of root's; create_host_path, which would keep them from it,
+// is refused by docker-compose 1, the one in Debian 12 and Ubuntu 22.04.
 std::string mount(const std::string& source, const std::string& target, bool readOnly = false) {
   return "      - type: bind\n        source: " + source +
          "\n        target: " + composeString(target) +
