@@ -14,7 +14,7 @@ BIN := build/bin
 # Each sanitizer is a build directory of its own (CMakePresets.json).
 SANITIZED_LABELS := unit|conformance|multiproc
 
-.PHONY: help deps deps-test deps-python build demo test check install wheel bench soak attack asan tsan arm64 fuzz format clean
+.PHONY: help deps deps-test deps-python build demo test check install wheel bench soak attack workflows asan tsan arm64 fuzz format clean
 
 help: ## this list
 	@echo "make demo                install what is missing, build, train Fashion-MNIST on $(RANKS) ranks"
@@ -26,6 +26,7 @@ help: ## this list
 	@echo "make bench               this machine's figures, beside those of the peers that are installed"
 	@echo "make soak ROUNDS=N       tests again and again, random batches, attacks, fuzzers: about N quarters of an hour (default $(ROUNDS))"
 	@echo "make attack MINUTES=N    kills, stops, hostile bytes and overwritten memory, on running jobs (default $(MINUTES); root)"
+	@echo "make workflows           jobs in real containers of two dockerd, as new users start them (root; 15 minutes the first time)"
 	@echo "make asan, make tsan     the tests under the sanitizers"
 	@echo "make arm64               build for arm64, and run the kernels' tests in an emulator"
 	@echo "make fuzz SECONDS=N      every fuzzer of a decoder for N seconds (default $(SECONDS))"
@@ -84,6 +85,9 @@ soak: deps-test build
 
 attack: deps-test build
 	@/usr/bin/python3 tests/attack/attack.py --seconds $$(($(MINUTES) * 60))
+
+workflows: deps-test build
+	@tests/containers/run
 
 asan tsan: deps-test
 	@tools/sanitize $@ '$(SANITIZED_LABELS)' $(JOBS)

@@ -15,11 +15,11 @@ std::string activity(const AgentServer::RankReport& report) {
 }
 
 // Ranks that did the same share a line; many different lines are cut.
-std::string others(int causeRank, const std::vector<AgentServer::RankReport>& reports) {
+std::string others(const std::set<int>& gone, const std::vector<AgentServer::RankReport>& reports) {
   constexpr std::size_t kMostLines = 12;
   std::map<std::string, std::vector<int>> byActivity;
   for (int rank = 0; rank < static_cast<int>(reports.size()); ++rank) {
-    if (rank == causeRank) continue;
+    if (gone.contains(rank)) continue;
     byActivity[activity(reports[static_cast<std::size_t>(rank)])].push_back(rank);
   }
   std::string text;
@@ -45,8 +45,9 @@ std::string indented(const std::string& lines) {
 
 }  // namespace
 
-std::string failureScreen(const RankEnd& cause, const std::vector<AgentServer::RankReport>& reports,
-                          Duration runtime, int exitCode, bool colour) {
+std::string failureScreen(const RankEnd& cause, const std::set<int>& gone,
+                          const std::vector<AgentServer::RankReport>& reports, Duration runtime,
+                          int exitCode, bool colour) {
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f s", std::chrono::duration<double>(runtime).count());
   std::string text = "\nfarandole: the job failed after " + std::string(seconds) + "\n";
@@ -59,7 +60,7 @@ std::string failureScreen(const RankEnd& cause, const std::vector<AgentServer::R
                                    : "  last lines of rank " + std::to_string(cause.rank) + ":\n") +
             indented(cause.lastLines);
   }
-  const std::string rest = others(cause.rank, reports);
+  const std::string rest = others(gone, reports);
   if (!rest.empty()) text += "  the others at that moment:\n" + rest;
   return text + "  exit code " + std::to_string(exitCode) + "\n";
 }

@@ -1,6 +1,7 @@
 // The one screen a person reads when a job has failed.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@
 
 namespace farandole {
 
-// reports: what the ranks had told when the cause was found.
-std::string failureScreen(const RankEnd& cause, const std::vector<AgentServer::RankReport>& reports,
-                          Duration runtime, int exitCode, bool colour);
+// gone: the ranks that the cause is about, its own among them. reports: what the ranks had told
+// when the cause was found.
+std::string failureScreen(const RankEnd& cause, const std::set<int>& gone,
+                          const std::vector<AgentServer::RankReport>& reports, Duration runtime,
+                          int exitCode, bool colour);
 
 }  // namespace farandole

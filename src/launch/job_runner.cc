@@ -12,8 +12,10 @@
 #include "base/rank_list.h"
 #include "bootstrap/unix_socket.h"
 #include "launch/failure_screen.h"
+#include "launch/hosts/name_lookup.h"
 #include "launch/init_watch.h"
 #include "launch/listening.h"
+#include "launch/parallel.h"
 #include "launch/poll_for.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"
@@ -32,6 +34,7 @@ constexpr auto kFarewell = seconds(12);
 // How long MPI's starter may take to notice that all its processes have gone.
 constexpr auto kMpiPatience = seconds(3);
 constexpr int kMostLastLines = 20;
+constexpr std::size_t kLookUpsAtOnce = 64;
 constexpr auto kStatusAfter = seconds(2);
 
 }  // namespace
@@ -145,7 +148,7 @@ void JobRunner::checkAddresses() {
     const bool advertised = !plan.advertise.empty();
     if (const RemoteHost* host = remotes_.at(i)) {
       const remote::Hello& hello = host->hello();
-      hosts.push_back({plan.name, hello.network, hello.addresses, plan.ssh.host, advertised});
+      hosts.push_back({plan.name, hello.network, hello.addresses, host->reachedAt(), advertised});
       launcher = remote::launcherSeenFrom({hello.sshConnection, plan.name});
     } else if (plan.local && !local_.ranks.empty()) {
       hosts.push_back(
@@ -153,10 +156,11 @@ void JobRunner::checkAddresses() {
     }
   }
   if (remote::sameAddresses(hosts, {}).empty()) return;
-  // Names are looked up only now.
-  for (remote::HostAddresses& host : hosts) {
-    host.outside = host.outside.empty() ? launcher : remote::numericAddress(host.outside);
-  }
+  // Names are looked up only now, and in parallel: meanwhile the hosts hear nothing of us.
+  inParallel(hosts.size(), kLookUpsAtOnce, [&](std::size_t i) {
+    std::string& outside = hosts[i].outside;
+    outside = outside.empty() ? launcher : numericAddress(outside);
+  });
   std::string ports;
   for (const auto& [name, value] : plan_.settings) {
     if (name == "FARANDOLE_DATA_PORTS") ports = value;
@@ -164,15 +168,19 @@ void JobRunner::checkAddresses() {
   console_->message("warning: " + remote::sameAddresses(hosts, ports));
 }
 
-// Where rank 0 can be reached from the other machines: as the machines see each other through ssh,
-// which is known to work.
+// Where rank 0 can be reached from the other machines: as the user says, else as the machines see
+// each other through ssh, which is known to work.
 void JobRunner::chooseMaster() {
   const std::size_t first = plan_.ranks.front().hostIndex;
+  if (plan_.masterAddress.empty()) {
+    const std::string& advertised = plan_.hosts[first].advertise;
+    plan_.masterAddress = advertised.substr(0, advertised.find(','));
+  }
   if (plan_.masterAddress.empty() && !remotes_.empty()) {
     std::vector<remote::SeenFrom> others;
     for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
       const RemoteHost* host = remotes_.at(i);
-      if (host != nullptr) others.push_back({host->hello().sshConnection, host->name()});
+      if (host != nullptr) others.push_back({host->hello().sshConnection, host->reachedAt()});
       if (host != nullptr && i == first) plan_.masterAddress = remote::addressOf(others.back());
     }
     if (plan_.masterAddress.empty()) plan_.masterAddress = remote::ownAddressFor(others);
@@ -542,7 +550,13 @@ int JobRunner::conclude() {
   if (cause_.get()) {
     // What the ranks did then is only what their MPI makes of it.
     if (mpi_ && mpi_->wasKilled()) console_->message(mpi_->describe());
-    console_->write(Stream::kErr, failureScreen(*cause_.get(), reportsAtCause_, runtimeAtCause_,
+    const RankEnd& cause = *cause_.get();
+    std::set<int> gone{cause.rank};
+    for (const RankState& rank : ranks_) {
+      const bool together = cause.hostLost && rank.end && rank.end->hostLost;
+      if (together && rank.end->host == cause.host) gone.insert(rank.end->rank);
+    }
+    console_->write(Stream::kErr, failureScreen(cause, gone, reportsAtCause_, runtimeAtCause_,
                                                 cause_.exitCode(), wantsColour(Stream::kErr)));
     return cause_.exitCode();
   }

@@ -234,8 +234,10 @@ std::string interfaceHint(const RunOptions& options) {
 // Two names of this machine are one host with the slots of both.
 std::vector<HostPlan> hostPlans(const std::vector<HostSpec>& specs, int ranksPerHost) {
   std::vector<HostPlan> hosts;
-  for (const HostSpec& spec : specs) {
-    HostPlan host{spec.name, isThisMachine(spec), {spec.name, spec.user, spec.port}, spec.slots};
+  const std::vector<bool> ours = whichAreThisMachine(specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const HostSpec& spec = specs[i];
+    HostPlan host{spec.name, ours[i], {spec.name, spec.user, spec.port}, spec.slots};
     const auto own = std::find_if(hosts.begin(), hosts.end(),
                                   [&](const HostPlan& other) { return host.local && other.local; });
     if (own != hosts.end()) {

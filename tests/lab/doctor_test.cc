@@ -249,6 +249,13 @@ TEST(LabDoctor, HostsWithTheSameAddress) {
                 "10.77.0.11", run + "40000-40009");
   expectTrouble(shut, "error", "links", "h1", "h1 → h0: 172.17.0.2 leads to h1 itself",
                 "10.77.0.10", run + "40000-40009");
+  // On any port, too, where an address of their own tells nothing.
+  const Visit free = visit(lab, {"-H", "h0,h1"});
+  EXPECT_EQ(free.code, 2);
+  expectTrouble(free, "error", "links", "h0", "h0 → h1: 172.17.0.2 leads to h0 itself",
+                "10.77.0.11", "docker run -p 29400-29431:29400-29431");
+  expectTrouble(free, "error", "links", "h1", "h1 → h0: 172.17.0.2 leads to h1 itself",
+                "10.77.0.10", run + "29400-29431");
   // Through the ports that their machines pass on, and then as it says.
   const Visit found = visit(lab, {"-H", "h0,h1", "--port-range", "30000-30009"});
   EXPECT_EQ(found.code, 0) << found.text;

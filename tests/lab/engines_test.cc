@@ -399,14 +399,39 @@ TEST(LabEngines, HostsWithTheSameAddressAreToldWhatToType) {
     const Outcome lost = lab.run("h0", jobWords(each, {CONFORMANCE_RANK, "bits"}), seconds(30));
     EXPECT_NE(lost.code, 0);
     EXPECT_THAT(lost.err, HasSubstr("hosts h0, h1 have the same address 172.17.0.2"));
-    EXPECT_THAT(lost.err, HasSubstr(options + (each.size() > 4 ? "30000-30009" : "A-B")));
+    EXPECT_THAT(lost.err, HasSubstr(options + (each.size() > 4 ? "30000-30009" : "29400-29431")));
     EXPECT_THAT(lost.out + lost.err, HasSubstr("=ADDRESS --data-ports A-B"));
   }
   ranged.insert(ranged.end(), {"--advertise", "h0=10.77.0.10,h1=10.77.0.11"});
   const Outcome told = lab.run("h0", jobWords(ranged, {CONFORMANCE_RANK, "bits"}), seconds(30));
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_THAT(told.err, Not(HasSubstr("same address")));
+  const Outcome master = lab.run("h0", jobWords(ranged, {"printenv", "MASTER_ADDR"}), seconds(30));
+  EXPECT_EQ(countOf(master.out, "10.77.0.10\n"), 2) << master.out;
   expectNothingLeft(lab, 2);
+}
+
+// A name that only ssh knows, and a name server that swallows questions: the launcher would wait
+// for ten seconds at a time, and the hosts that it has reached would take it for dead.
+TEST(LabEngines, NameServerThatDoesNotAnswer) {
+  LAB_OR_SKIP();
+  const Lab lab(
+      {.hosts = 2, .more = {"--bridged", "h0:30000-30009", "--bridged", "h1:30000-30009"}});
+  lab.writeFile("h0", "/etc/resolv.conf", "nameserver 127.0.0.1\n");
+  lab.writeFile("h0", "/root/.ssh/config", "Host far\n  HostName 10.77.0.11\n  Port 12345\n");
+  const auto server =
+      lab.start("h0", {"python3", "-c",
+                       "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+                       "s.bind(('127.0.0.1', 53)); print('ready', flush=True); time.sleep(300)"});
+  ASSERT_TRUE(server->waitForOutput("ready"));
+  Words options{"-H", "h0:1,far:1", "--data-ports", "30000-30009", "--start-timeout", "3"};
+  const Outcome lost = lab.run("h0", jobWords(options, {CONFORMANCE_RANK, "bits"}), seconds(60));
+  EXPECT_NE(lost.code, 0);
+  EXPECT_THAT(lost.err, HasSubstr("--advertise h0=10.77.0.10,far=10.77.0.11 --data-ports 30000"));
+  EXPECT_THAT(lost.err, Not(HasSubstr("agent broke")));
+  options.insert(options.end(), {"--advertise", "h0=10.77.0.10,far=10.77.0.11"});
+  const Outcome told = lab.run("h0", jobWords(options, {CONFORMANCE_RANK, "bits"}), seconds(60));
+  EXPECT_EQ(told.code, 0) << told.err;
 }
 
 }  // namespace

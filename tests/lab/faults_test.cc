@@ -66,6 +66,7 @@ TEST(LabFaults, AgentKilled) {
   EXPECT_THAT(outcome.err, HasSubstr("host h1: the connection to its agent broke"));
   EXPECT_THAT(outcome.err,
               HasSubstr("first cause: ranks 1, 2 on h1 are out of reach: their host was lost"));
+  EXPECT_THAT(outcome.err, HasSubstr("the others at that moment:\n    ranks 0, 3: "));
   expectNothingLeft(lab, 3);
 }
 

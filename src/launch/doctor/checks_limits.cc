@@ -4,6 +4,7 @@
 
 #include "launch/doctor/checks.h"
 #include "launch/doctor/fact_access.h"
+#include "launch/hosts/advertised.h"
 
 namespace farandole {
 namespace {
@@ -51,8 +52,9 @@ Findings checkContainers(const CheckInput& input) {
           {Severity::kWarning, "container", host.name,
            host.name + " is a container with a network of its own: only published ports reach it",
            kind + " (" + factText(host.facts, "/container/evidence") + ")",
-           "docker run --network host, or publish a range (-p 29400-29431:29400-29431) and give it "
-           "as --port-range 29400-29431"});
+           std::string("docker run --network host, or publish a range (docker run -p ") +
+               kPortsToPass + ":" + kPortsToPass + ") and give it as --port-range " +
+               kPortsToPass});
     }
     checkLimits(host, ranksOn(input, i), findings);
     if (findings.size() == before) {

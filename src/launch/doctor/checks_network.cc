@@ -90,7 +90,16 @@ Findings checkNames(const CheckInput& input) {
     if (host.facts.is_null()) continue;
     const std::size_t before = findings.size();
     checkOwnName(host, many, findings);
-    for (const auto& item : factObject(host.facts, "/names").items()) {
+    const json& names = factObject(host.facts, "/names");
+    if (factFlag(names, "/timed_out")) {
+      // Not even the first of them was answered.
+      findings.push_back({Severity::kWarning, "names", host.name,
+                          "the name server of " + host.name + " did not answer in time", "",
+                          "see /etc/resolv.conf there; every name that /etc/hosts does not have "
+                          "takes seconds"});
+      continue;
+    }
+    for (const auto& item : names.items()) {
       const json& answer = item.value();
       const std::string name = printable(item.key());
       const auto addresses = texts(factAt(answer, "/addresses"));

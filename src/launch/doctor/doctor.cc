@@ -11,14 +11,13 @@
 #include "launch/doctor/reach.h"
 #include "launch/doctor/report.h"
 #include "launch/hosts/advertised.h"
+#include "launch/hosts/name_lookup.h"
 #include "launch/parallel.h"
-#include "launch/remote/same_addresses.h"
 
 namespace farandole {
 namespace {
 
 using nlohmann::json;
-using remote::numericAddress;
 constexpr std::size_t kAtOnce = 64;
 constexpr Duration kFactsTime = std::chrono::seconds(8);
 
@@ -125,11 +124,14 @@ std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits, const Advertised& adve
   for (Visit& visit : visits) {
     if (!visit.probe) continue;
     LinkEnd end{visit.facts.name, visit.probe.get(), {}};
+    end.own = linkAddresses(visit.facts.facts);
+    end.network = factText(visit.facts.facts, "/machine/boot_id") + " " +
+                  std::to_string(factNumber(visit.facts.facts, "/machine/net_ns"));
     for (const auto& [host, address] : advertised) {
       if (host == end.name) end.addresses.push_back(numericAddress(address));
     }
     if (end.addresses.empty()) {
-      end.addresses = linkAddresses(visit.facts.facts);
+      end.addresses = end.own;
       const std::string ssh =
           visit.facts.local ? seenByOthers(visits) : numericAddress(visit.facts.sshHost);
       const bool own =
@@ -156,7 +158,7 @@ Finding behindNat(const std::string& outside, PortRange range) {
           "reached only at an address that is not the host's own (NAT, docker -p): " + outside,
           "",
           "farandole run --advertise " + outside +
-              (range.first == 0 ? " --data-ports A-B (the ports that are passed on)"
+              (range.first == 0 ? " --data-ports A-B (the ports that are passed on to it)"
                                 : " --data-ports " + describe(range))};
 }
 

@@ -14,8 +14,10 @@ Result<std::vector<DoctorHost>> doctorHosts(const std::string& list, const std::
   auto specs = list.empty() ? readHostFile(file) : parseHosts(list);
   if (!specs.ok()) return specs.status();
   std::vector<DoctorHost> hosts;
-  for (const HostSpec& spec : *specs) {
-    hosts.push_back({spec.name, spec.user, spec.port, spec.slots, isThisMachine(spec)});
+  const std::vector<bool> ours = whichAreThisMachine(*specs);
+  for (std::size_t i = 0; i < specs->size(); ++i) {
+    const HostSpec& spec = (*specs)[i];
+    hosts.push_back({spec.name, spec.user, spec.port, spec.slots, ours[i]});
   }
   return hosts;
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "launch/doctor/fact_items.h"
-#include "launch/doctor/within.h"
+#include "launch/within.h"
 
 #ifndef FARANDOLE_VERSION
 #define FARANDOLE_VERSION "unknown"

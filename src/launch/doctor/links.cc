@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "launch/doctor/fact_access.h"
+#include "launch/hosts/advertised.h"
 #include "launch/parallel.h"
 
 namespace farandole {
@@ -41,6 +42,10 @@ std::string wrongHost(const std::vector<LinkEnd>& ends, const LinkEnd& from,
   return "a host that is not visited now";
 }
 
+bool has(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
 Link tryLink(const std::vector<LinkEnd>& ends, std::size_t i, std::size_t j, int port,
              const std::string& secret, Deadline deadline) {
   const LinkEnd& from = ends[i];
@@ -53,8 +58,11 @@ Link tryLink(const std::vector<LinkEnd>& ends, std::size_t i, std::size_t j, int
     link.tried = true;
     auto times = from.probe->echoTo({address, port, secret, kEchoLargeBytes},
                                     Deadline::after(deadline.left(kAddressTime)));
-    if (times.ok() && times->who != std::to_string(j)) {
-      const std::string where = address + " leads to " + wrongHost(ends, from, times->who);
+    // Its port may be another one here, where nobody listens.
+    const bool itself = !times.ok() && from.network != to.network && has(from.own, address);
+    const std::string who = times.ok() ? times->who : itself ? std::to_string(i) : "";
+    if (!who.empty() && who != std::to_string(j)) {
+      const std::string where = address + " leads to " + wrongHost(ends, from, who);
       link.failures += (link.failures.empty() ? "" : "; ") + where;
       if (link.misled.empty()) link.misled = where;
     } else if (!times.ok()) {
@@ -100,10 +108,9 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
             from.name,        pair + ": large messages do not pass",
             link.failures,    "ip link set IFACE mtu 1400 on both, or let ICMP pass on the way"};
   }
+  const std::string given = range.first == 0 ? kPortsToPass : describe(range);
   const std::string ports =
-      range.first == 0 ? "all TCP ports between the hosts, or a range given as --port-range A-B"
-                       : describe(range);
-  const std::string given = range.first == 0 ? "A-B" : describe(range);
+      range.first == 0 ? "all TCP ports between the hosts, or a range such as " + given : given;
   const std::string run = "farandole run --advertise " + advertise + " --data-ports " + given;
   if (!link.misled.empty()) {
     return {Severity::kError,
@@ -115,15 +122,17 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
                 given + ":" + given + "), see whether that works (farandole doctor --port-range " +
                 given + " …), and name where they are reached: " + run};
   }
-  return {Severity::kError,
-          "links",
-          from.name,
-          pair + ": no address can be reached",
-          link.failures,
-          "open " + ports +
-              " (ufw allow from SUBNET; security group; docker run --network host or -p A-B:A-B); "
-              "if ports are passed on under another address: farandole doctor --port-range " +
-              given + " …, then " + run};
+  return {
+      Severity::kError,
+      "links",
+      from.name,
+      pair + ": no address can be reached",
+      link.failures,
+      "open " + ports +
+          " (ufw allow from SUBNET; security group; docker run --network host or docker run -p " +
+          given + ":" + given +
+          "); if ports are passed on under another address: farandole doctor --port-range " +
+          given + " …, then " + run};
 }
 
 json described(const LinkEnd& from, const LinkEnd& to, const Link& link) {
@@ -199,7 +208,8 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
     if (listening[i].port != 0) continue;
     findings.push_back({Severity::kError, "ports", ends[i].name,
                         ends[i].name + " cannot listen for the others", listening[i].why.message(),
-                        "give another range: --port-range 29400-29431; ss -ltnp shows who has it"});
+                        std::string("give another range: --port-range ") + kPortsToPass +
+                            "; ss -ltnp shows who has it"});
   }
   inParallel(ends.size(), kLinksAtOnce, [&](std::size_t i) {
     // Each begins with its neighbour, so that not all visit the same host at the same time.

@@ -15,6 +15,8 @@ struct LinkEnd {
   HostProbe* probe = nullptr;
   std::vector<std::string> addresses;  // where it may be reached; see linkAddresses
   std::string outside = {};            // a last attempt: where its sshd is reached; "" if the same
+  std::vector<std::string> own = {};   // its own addresses, whatever was advertised
+  std::string network = {};            // equal on two hosts: they share one network
 };
 
 // The addresses of a host's facts that lead to it from other machines, IPv4 first, at most six.

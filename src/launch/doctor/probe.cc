@@ -1,7 +1,7 @@
 #include "launch/doctor/probe.h"
 
 #include "launch/doctor/fact_access.h"
-#include "launch/doctor/within.h"
+#include "launch/within.h"
 
 namespace farandole {
 namespace {

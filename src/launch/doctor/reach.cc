@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <sstream>
 
 #include "launch/bounded_command.h"
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/tcp_probe.h"
 #include "launch/remote/ssh_failure.h"
+#include "launch/remote/ssh_settings.h"
 
 namespace farandole {
 namespace {
@@ -38,29 +37,8 @@ SshFailure explain(const SshTarget& target, const SshOptions& options, const Com
   return explainSshFailure(target, options, {end.exitCode, end.signal}, end.err);
 }
 
-// What ssh_config makes of the name.
-struct Route {
-  std::string host;
-  int port = 22;
-  bool proxied = false;
-};
-
-Route routeFrom(const std::string& text, const DoctorHost& host) {
-  Route route{host.name, 22, false};
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const auto space = line.find(' ');
-    const std::string key = line.substr(0, space);
-    const std::string value = space == std::string::npos ? "" : line.substr(space + 1);
-    if (key == "hostname") route.host = value;
-    if (key == "port") route.port = std::atoi(value.c_str());
-    if (key == "proxyjump" || key == "proxycommand") route.proxied = value != "none";
-  }
-  return route;
-}
-
 Finding fromTcp(const DoctorHost& host, const SshTarget& target, const SshOptions& options,
-                const Route& route, const TcpProbe& probe) {
+                const SshRoute& route, const TcpProbe& probe) {
   const std::string place = "port " + std::to_string(route.port) + " of " + route.host +
                             (probe.address.empty() ? "" : " (" + probe.address + ")");
   if (probe.state == TcpState::kOpen) {
@@ -101,7 +79,7 @@ Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline dea
     reach.findings.push_back(fromSsh(host, explain(target, options, config)));
     return reach;
   }
-  const Route route = routeFrom(config.out, host);
+  const SshRoute route = sshRoute(config.out, host.name);
   reach.host = route.host;
   reach.port = route.port;
   if (!route.proxied) {

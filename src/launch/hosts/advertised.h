@@ -9,6 +9,10 @@
 
 namespace farandole {
 
+// In advice: the ports to pass on to a container where the user has named none. One for each rank
+// of a host is enough.
+inline constexpr char kPortsToPass[] = "29400-29431";
+
 // Host and address of each, in the order typed; a host may have several. Every host must be one of
 // `hosts`.
 Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(

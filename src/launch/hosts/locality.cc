@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <sys/socket.h>
@@ -10,9 +9,15 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
+
+#include "launch/hosts/name_lookup.h"
+#include "launch/parallel.h"
 
 namespace farandole {
 namespace {
+
+constexpr std::size_t kAtOnce = 16;
 
 bool sameAddress(const sockaddr* a, const sockaddr* b) {
   if (a == nullptr || b == nullptr || a->sa_family != b->sa_family) return false;
@@ -39,26 +44,41 @@ std::string ownUser() {
   return entry == nullptr ? "" : entry->pw_name;
 }
 
-}  // namespace
-
-bool isThisMachine(const HostSpec& host) {
-  if (host.port != 0 || (!host.user.empty() && host.user != ownUser())) return false;
-  if (host.name == "localhost") return true;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.name.c_str(), nullptr, &hints, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+bool isOurs(const std::vector<NameAddress>& addresses) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return false;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> interfaces(list, &::freeifaddrs);
-  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    if (isLoopback(address->ai_addr)) return true;
+  for (const NameAddress& address : addresses) {
+    if (isLoopback(address.get())) return true;
     for (const ifaddrs* own = list; own != nullptr; own = own->ifa_next) {
-      if (sameAddress(address->ai_addr, own->ifa_addr)) return true;
+      if (sameAddress(address.get(), own->ifa_addr)) return true;
     }
   }
   return false;
 }
+
+}  // namespace
+
+std::vector<bool> whichAreThisMachine(const std::vector<HostSpec>& hosts) {
+  const std::string user = ownUser();
+  std::vector<bool> ours(hosts.size());
+  std::vector<std::size_t> unknown;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const HostSpec& host = hosts[i];
+    if (host.port != 0 || (!host.user.empty() && host.user != user)) continue;
+    ours[i] = host.name == "localhost";
+    if (!ours[i]) unknown.push_back(i);
+  }
+  std::vector<std::optional<NameAnswer>> answers(unknown.size());
+  const Deadline deadline = Deadline::after(kNameTime);
+  inParallel(unknown.size(), kAtOnce,
+             [&](std::size_t i) { answers[i] = lookUpName(hosts[unknown[i]].name, 0, deadline); });
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    ours[unknown[i]] = answers[i] && isOurs(answers[i]->addresses);
+  }
+  return ours;
+}
+
+bool isThisMachine(const HostSpec& host) { return whichAreThisMachine({host}).front(); }
 
 }  // namespace farandole

@@ -48,12 +48,13 @@ std::string environmentBlock(const ClusterSpec& spec) {
   return out;
 }
 
-// create_host_path: false, so that an absent folder is an error and not an empty one of root's.
+// The long form: docker-compose 1 and older versions of docker compose then refuse an absent
+// folder. Newer ones make an empty one of root's; create_host_path, which would keep them from it,
+// is refused by docker-compose 1, the one in Debian 12 and Ubuntu 22.04.
 std::string mount(const std::string& source, const std::string& target, bool readOnly = false) {
   return "      - type: bind\n        source: " + source +
          "\n        target: " + composeString(target) +
-         (readOnly ? "\n        read_only: true" : "") +
-         "\n        bind:\n          create_host_path: false\n";
+         (readOnly ? "\n        read_only: true" : "") + "\n";
 }
 
 std::string volumes(const ClusterSpec& spec, const std::string& sshSource) {

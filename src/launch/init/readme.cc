@@ -36,7 +36,7 @@ machines, so open the machines to each other.
 @STARTS@```
 
 With `-d` after `./run-worker.sh` it runs in the background; its log: `@ENGINE@ logs farandole-NAME`. The same with compose:
-`docker compose up -d NAME`.
+`docker compose up -d NAME` (or `docker-compose`, from 1.28 on).
 
 ## 3. Check, then run
 
@@ -58,8 +58,8 @@ farandole init --dir . --verify
   path on every machine, so scripts and compose file are the same everywhere. A worker's folder that was copied to `ssh_worker/`
   itself works too.
 - `workload/hostfile`: the launcher, then the workers by the names in `ssh_launcher/config`, with their ranks.
-- `run-worker.sh`, `run-launcher.sh`, `docker-compose.yml`: containers on the host's network. A missing folder is an error and
-  does not become an empty one. `FARANDOLE_IMAGE`, `FARANDOLE_ENGINE`, `FARANDOLE_HOME` (where bin/farandole is) and
+- `run-worker.sh`, `run-launcher.sh`, `docker-compose.yml`: containers on the host's network. To the scripts a missing folder
+  is an error; it does not become an empty one. `FARANDOLE_IMAGE`, `FARANDOLE_ENGINE`, `FARANDOLE_HOME` (where bin/farandole is) and
   `FARANDOLE_MEMLOCK` (bytes that may be locked, where -1 is not permitted) override what is written in them.
 
 Private keys have mode 600 and are never overwritten, `authorized_keys` is only ever added to. Keep `ssh_launcher/` to yourself.

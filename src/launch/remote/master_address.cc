@@ -3,11 +3,11 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include <memory>
 #include <sstream>
 
 #include "base/fd.h"
 #include "launch/hosts/locality.h"
+#include "launch/hosts/name_lookup.h"
 
 namespace farandole::remote {
 namespace {
@@ -23,18 +23,16 @@ std::string field(const std::string& connection, int index) {
 }
 
 // Asks the routing table; nothing is sent.
-std::string ownAddressToward(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(name.c_str(), "9", &hints, &found) != 0) return {};
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
-    const UniqueFd fd(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+std::string ownAddressToward(const std::string& name, Deadline deadline) {
+  constexpr int kDiscard = 9;
+  const auto found = lookUpName(name, kDiscard, deadline);
+  if (!found) return {};
+  for (const NameAddress& to : found->addresses) {
+    const UniqueFd fd(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
     char text[NI_MAXHOST];
-    if (fd && ::connect(fd.get(), to->ai_addr, to->ai_addrlen) == 0 &&
+    if (fd && ::connect(fd.get(), to.get(), to.size) == 0 &&
         ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
         ::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof(text), nullptr, 0,
                       NI_NUMERICHOST) == 0) {
@@ -58,8 +56,9 @@ std::string ownAddressFor(const std::vector<SeenFrom>& others) {
     const std::string seen = field(host.sshConnection, 0);
     if (!seen.empty() && isThisMachine({seen})) return seen;
   }
+  const Deadline deadline = Deadline::after(kNameTime);  // for all of them together
   for (const SeenFrom& host : others) {
-    if (const std::string own = ownAddressToward(host.name); !own.empty()) return own;
+    if (const std::string own = ownAddressToward(host.name, deadline); !own.empty()) return own;
   }
   // Names that only ssh knows: the jump host's address may still lead here.
   return others.empty() ? std::string() : field(others.front().sshConnection, 0);

@@ -95,6 +95,10 @@ class RemoteHost {
   std::size_t index() const { return index_; }
   const std::string& name() const { return plan_.name; }
   SshTarget& target() { return plan_.ssh; }  // to be settled before connect()
+  // Where ssh finds it, which need not be a name for anybody else.
+  std::string reachedAt() const {
+    return plan_.ssh.reachedAt.empty() ? bareHost(plan_.ssh.host) : plan_.ssh.reachedAt;
+  }
   State state() const { return state_; }
   const Hello& hello() const { return hello_; }
   pid_t pid() const { return pid_; }  // of ssh

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launch/remote/ssh_ciphers.h"
+#include "launch/remote/ssh_settings.h"
 
 namespace farandole::remote {
 namespace {
@@ -36,7 +36,7 @@ void RemoteHosts::connect(const InheritedSignals& signals, const rlimit& files) 
   files_ = &files;
   std::vector<SshTarget*> targets;
   for (const auto& host : hosts_) targets.push_back(&host->target());
-  preferFastCiphers(targets, common_.ssh);
+  learnSettings(targets, common_.ssh);
   connectSome();
 }
 

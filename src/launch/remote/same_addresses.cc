@@ -1,7 +1,5 @@
 #include "launch/remote/same_addresses.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,19 +8,9 @@
 
 #include "launch/doctor/fact_items.h"
 #include "launch/doctor/links.h"
+#include "launch/hosts/advertised.h"
 
 namespace farandole::remote {
-
-std::string numericAddress(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (name.empty() || ::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
-  char text[80] = "";
-  ::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  ::freeaddrinfo(found);
-  return text;
-}
 
 std::string networkIdentity() {
   std::string boot;
@@ -54,12 +42,12 @@ std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::st
                    (other.outside.empty() ? "ADDRESS" : other.outside);
     }
     if (names.find(',') == std::string::npos) continue;
+    const std::string ports = dataPorts.empty() ? kPortsToPass : dataPorts;
     return "hosts " + names + " have the same address " + first.addresses.front() +
            " (containers on the bridges of several machines?), so their ranks cannot find each "
-           "other: pass ports on to them (docker run -p A-B:A-B) and say where they are reached: "
-           "--advertise " +
-           advertise + " --data-ports " + (dataPorts.empty() ? "A-B" : dataPorts) +
-           "; or give the containers --network host";
+           "other: pass ports on to them (docker run -p " +
+           ports + ":" + ports + ") and say where they are reached: --advertise " + advertise +
+           " --data-ports " + ports + "; or give the containers --network host";
   }
   return {};
 }

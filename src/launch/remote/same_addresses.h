@@ -15,9 +15,6 @@ struct HostAddresses {
   bool advertised = false;             // the user has said where
 };
 
-// The first address of a name, as numbers; "" if it has none.
-std::string numericAddress(const std::string& name);
-
 // This machine's, as an agent tells them.
 std::string networkIdentity();
 std::vector<std::string> ownAddresses();

@@ -3,11 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/aes_instructions.h"
-#include "base/clock.h"
-#include "launch/bounded_command.h"
-#include "launch/parallel.h"
-
 namespace farandole {
 namespace {
 
@@ -28,8 +23,6 @@ constexpr std::array<Order, 2> kOrders{{
      "chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr"},
 }};
 constexpr std::string_view kSetting = "ciphers ";
-constexpr auto kTime = std::chrono::seconds(2);
-constexpr std::size_t kAtOnce = 8;
 
 }  // namespace
 
@@ -46,17 +39,6 @@ std::string fasterCiphers(std::string_view sshSettings) {
     return {};
   }
   return {};
-}
-
-void preferFastCiphers(const std::vector<SshTarget*>& targets, const SshOptions& options) {
-  if (!hasAesInstructions()) return;
-  const Deadline deadline = Deadline::after(kTime);
-  inParallel(targets.size(), kAtOnce, [&](std::size_t i) {
-    if (!checkSshTarget(*targets[i], options).ok()) return;
-    const CommandEnd settings = runBounded(sshQuestion(*targets[i], options), deadline);
-    // Whatever is wrong with ssh, the connection itself will tell.
-    if (settings.succeeded()) targets[i]->ciphers = fasterCiphers(settings.out);
-  });
 }
 
 }  // namespace farandole

@@ -8,18 +8,10 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "launch/remote/ssh_command.h"
 
 namespace farandole {
 
 // From what `ssh -G` printed: the list for ssh's Ciphers setting, or "" to leave it alone.
 std::string fasterCiphers(std::string_view sshSettings);
-
-// Asks ssh for its settings of every target, in parallel, within two seconds, and sets
-// SshTarget::ciphers where another order is faster. Not while another thread waits for just any
-// child.
-void preferFastCiphers(const std::vector<SshTarget*>& targets, const SshOptions& options);
 
 }  // namespace farandole

@@ -22,7 +22,9 @@ struct SshTarget {
   std::string host;  // a name, an alias of ssh_config, or an address; [::1] and ::1 are the same
   std::string user;  // empty: as ssh_config says, else our own
   int port = 0;      // 0: SshOptions::port
-  std::string ciphers = {};  // in this order; empty: as ssh_config says (see ssh_ciphers.h)
+  // Learned from ssh itself (see ssh_settings.h); empty: not known.
+  std::string ciphers = {};    // in this order, instead of what ssh_config says
+  std::string reachedAt = {};  // the name or address that ssh connects to
 };
 
 struct SshOptions {

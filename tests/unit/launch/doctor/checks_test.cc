@@ -141,6 +141,14 @@ TEST(Checks, AWorkerThatCannotResolveTheOther) {
   EXPECT_TRUE(bad(checkAll(input)).empty());
 }
 
+TEST(Checks, ANameServerThatDoesNotAnswer) {
+  CheckInput input = pair();
+  input.hosts[1].facts["names"] = {{"timed_out", true}};
+  expectOne(input, Severity::kWarning, "the name server of beta did not answer", "resolv.conf");
+  input.hosts[1].facts["names"] = {{"alpha", {{"timed_out", true}}}};
+  expectOne(input, Severity::kWarning, "the name server of beta did not answer", "hosts alpha");
+}
+
 TEST(Checks, DifferentMtu) {
   CheckInput input = pair();
   input.hosts[1].facts["interfaces"][0]["mtu"] = 9000;

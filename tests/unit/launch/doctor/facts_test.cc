@@ -12,7 +12,7 @@
 
 #include "launch/doctor/fact_access.h"
 #include "launch/doctor/fact_items.h"
-#include "launch/doctor/within.h"
+#include "launch/within.h"
 
 namespace farandole {
 namespace {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/aes_instructions.h"
+#include "launch/remote/ssh_settings.h"
 
 namespace farandole {
 namespace {
@@ -46,7 +47,7 @@ class RealSsh : public testing::Test {
     options.configFile = folder_ + "/config";
     std::ofstream(options.configFile) << configuration;
     SshTarget target{"alpha", "", 0};
-    preferFastCiphers({&target}, options);
+    learnSettings({&target}, options);
     const auto words = sshArguments(target, options, "true");
     for (const auto& word : words) {
       if (word.starts_with("Ciphers=")) return word;
