@@ -20,7 +20,6 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Optional
 
 from ._library import find_library
 from .errors import Error, LibraryNotFound, make
@@ -71,7 +70,7 @@ class ErrorInfo(Structure):
     def exception(self, code: int) -> Error:
         """As an exception; the texts are copied."""
 
-        def text(value: Optional[bytes]) -> str:
+        def text(value: bytes | None) -> str:
             return (value or b"").decode("utf-8", "replace")
 
         return make(code, text(self.message), self.rank, text(self.host), text(self.tensor))
@@ -210,7 +209,7 @@ class Library:
             )
 
 
-_library: Optional[Library] = None
+_library: Library | None = None
 
 
 def library() -> Library:

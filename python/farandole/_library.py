@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Iterator, List
+from typing import Iterator
 
 from .errors import LibraryNotFound
 
@@ -35,7 +35,7 @@ def find_library() -> str:
         if not os.path.isfile(given):
             raise LibraryNotFound(f"FARANDOLE_LIBRARY={given}: there is no such file")
         return given
-    looked: List[str] = []
+    looked: list[str] = []
     for folder in _folders():
         for name in _NAMES:
             path = os.path.join(folder, name)

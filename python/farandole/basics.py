@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 from . import core
 from .core import (
@@ -53,7 +53,7 @@ __all__ = [
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """comm: nothing, or all ranks. process_sets: a list, or "dynamic", which is always so."""
-    sets: Optional[Sequence[Any]] = None
+    sets: Sequence[Any] | None = None
     if process_sets is not None and process_sets != "dynamic":
         if isinstance(process_sets, str):
             raise ValueError('process_sets is a list of process sets or "dynamic"')

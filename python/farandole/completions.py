@@ -10,7 +10,7 @@ import select
 import sys
 import threading
 from ctypes import byref, c_int32, c_uint64, c_void_p
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable
 
 from . import _abi
 from .handles import Handle, Request
@@ -28,7 +28,7 @@ class Completions:
         self._event = event.value
         self._lock = threading.Lock()
         self._tag = 0
-        self._waiting: Dict[int, Tuple[Optional[Handle], Callable[[Handle], None]]] = {}
+        self._waiting: dict[int, tuple[Handle | None, Callable[[Handle], None]]] = {}
         thread = threading.Thread(target=self._serve, name="farandole-completions", daemon=True)
         thread.start()
 
@@ -66,7 +66,7 @@ class Completions:
                 handle = notify = None
 
 
-_completions: Optional[Completions] = None
+_completions: Completions | None = None
 _making = threading.Lock()
 
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from ctypes import byref, c_int32
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Callable, NamedTuple, Sequence
 
 from . import _abi, leaving
 from .dtypes import DType, ReduceOp
@@ -83,14 +83,14 @@ class _Identity(NamedTuple):
     cross_size: int
 
 
-_identity: Optional[_Identity] = None
+_identity: _Identity | None = None
 _generation = 0
-_sets: Dict[int, ProcessSet] = {}
+_sets: dict[int, ProcessSet] = {}
 
 
 def init(
-    timeout: Optional[float] = None,
-    process_sets: Optional[Sequence[Union[ProcessSet, Sequence[int]]]] = None,
+    timeout: float | None = None,
+    process_sets: Sequence[ProcessSet | Sequence[int]] | None = None,
 ) -> None:
     """Joins the job this process was started in, or makes a job of one rank.
 
@@ -128,7 +128,7 @@ def _interruptibly(call: Callable[[], None]) -> None:
         threading.current_thread() is not threading.main_thread()
     ):
         return call()
-    failure: List[BaseException] = []
+    failure: list[BaseException] = []
     done = threading.Event()
 
     def body() -> None:
@@ -213,7 +213,7 @@ def is_homogeneous() -> bool:
 # ---- Process sets
 
 
-def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     """Makes a set usable. All ranks must call it, in the same order; only the members wait.
 
     Several sets of the same ranks are possible: they progress independently.
@@ -245,13 +245,13 @@ def remove_process_set(process_set: AnySet) -> bool:
     return True
 
 
-def get_process_sets() -> Dict[int, ProcessSet]:
+def get_process_sets() -> dict[int, ProcessSet]:
     """The sets by their numbers."""
     require_initialised()
     return dict(_sets)
 
 
-def members(process_set: AnySet = 0) -> List[int]:
+def members(process_set: AnySet = 0) -> list[int]:
     """The set's ranks, in their order."""
     require_initialised()
     number = set_id(process_set)
@@ -273,7 +273,7 @@ def stop_timeline() -> None:
     _abi.check(_abi.library().stop_timeline())
 
 
-def counters() -> Dict[str, int]:
+def counters() -> dict[str, int]:
     """Operations, engine batches, bytes, plan hits and misses, bytes reduced without a copy."""
     info = _abi.CountersInfo(ctypes.sizeof(_abi.CountersInfo))
     _abi.check(_abi.library().get_counters(byref(info)))

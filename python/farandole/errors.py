@@ -6,8 +6,6 @@ the call itself was wrong.
 
 from __future__ import annotations
 
-from typing import Dict, Type
-
 
 class Error(RuntimeError):
     """`rank` is the rank at fault or -1; `host` and `tensor` may be empty."""
@@ -103,7 +101,7 @@ class Internal(OperationFailed):
     code = 13
 
 
-BY_CODE: Dict[int, Type[Error]] = {
+BY_CODE: dict[int, type[Error]] = {
     kind.code: kind
     for kind in (
         InvalidArgument,

@@ -11,7 +11,7 @@ import ctypes
 import os
 import time
 from ctypes import byref, c_int32, c_int64, c_uint64
-from typing import Any, Callable, Deque, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _abi
 from .errors import Error, Timeout
@@ -21,7 +21,7 @@ _SLICE_MS = 200
 
 _forked = False
 # Operations whose Handle is gone while they go on: (id, buffers).
-_orphans: Deque[Tuple[int, Any]] = collections.deque()
+_orphans: collections.deque[tuple[int, Any]] = collections.deque()
 
 
 def _after_fork() -> None:
@@ -42,8 +42,8 @@ class Result(NamedTuple):
 
     address: int
     nbytes: int
-    shape: Tuple[int, ...]
-    splits: Tuple[int, ...]  # rows received from each member
+    shape: tuple[int, ...]
+    splits: tuple[int, ...]  # rows received from each member
     last_joined: int
     source: int
 
@@ -51,22 +51,22 @@ class Result(NamedTuple):
 class Handle:
     """An operation in flight. Made by the functions of `farandole.core`."""
 
-    __slots__ = ("id", "_name", "_keep", "_code", "__weakref__")
+    __slots__ = ("__weakref__", "_code", "_keep", "_name", "id")
 
-    def __init__(self, number: int, keep: Any = None, name: Optional[str] = None) -> None:
+    def __init__(self, number: int, keep: Any = None, name: str | None = None) -> None:
         self.id = number
         self._name = name
         self._keep = keep
-        self._code: Optional[int] = None  # once done
+        self._code: int | None = None  # once done
 
-    def wait(self, timeout: Optional[float] = None) -> None:
+    def wait(self, timeout: float | None = None) -> None:
         """Until the operation is done; raises its error, or Timeout after so many seconds."""
         if self._code is None:
             self._wait(timeout)
         if self._code != _abi.OK:
             raise self.exception()  # type: ignore[misc]
 
-    def _wait(self, timeout: Optional[float]) -> None:
+    def _wait(self, timeout: float | None) -> None:
         wait = _abi.library().wait
         end = None if timeout is None else time.monotonic() + timeout
         limit = _SLICE_MS
@@ -109,7 +109,7 @@ class Handle:
         _abi.check(_abi.library().get_result(self.id, byref(info)))
         return info
 
-    def exception(self) -> Optional[Error]:
+    def exception(self) -> Error | None:
         """The error of an operation that is done; None if it succeeded or goes on."""
         if not self.done() or self._code == _abi.OK:
             return None
@@ -176,7 +176,7 @@ def handles_in_flight() -> int:
 class Request:
     """One operation to be: what `farandole_request` has, and the buffers to keep alive."""
 
-    __slots__ = ("raw", "keep", "name")
+    __slots__ = ("keep", "name", "raw")
 
     def __init__(
         self,
@@ -191,8 +191,8 @@ class Request:
         root: int = 0,
         set: int = 0,
         tag: int = 0,
-        name: Optional[str] = None,
-        splits: Optional[Sequence[int]] = None,
+        name: str | None = None,
+        splits: Sequence[int] | None = None,
         prescale: float = 1.0,
         postscale: float = 1.0,
         group: int = 0,
@@ -228,7 +228,7 @@ class Request:
         self.name = name
 
 
-def submit(request: Request, notify: Optional[Callable[[Handle], None]] = None) -> Handle:
+def submit(request: Request, notify: Callable[[Handle], None] | None = None) -> Handle:
     """Starts one operation.
 
     notify(handle) is called on a Python thread of Farandole's own once the operation is done.
@@ -249,7 +249,7 @@ def submit(request: Request, notify: Optional[Callable[[Handle], None]] = None) 
 _groups = 0
 
 
-def submit_group(requests: Sequence[Request]) -> List[Handle]:
+def submit_group(requests: Sequence[Request]) -> list[Handle]:
     """Starts several operations of one process set that run together or not at all."""
     global _groups
     if _orphans:

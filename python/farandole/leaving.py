@@ -3,14 +3,15 @@
 An exception that leaves the program prints its traceback first. Then the rank ends with code 1,
 whatever threads, workers and destructors are still there, so that the other ranks learn of it at
 once and the launcher names the right cause. A rank that ends with another code than 0 in any other
-way (sys.exit, raise SystemExit) does not say good-bye to the others: they would fail for want of it,
-and end before it has. Python does not tell the code to functions at exit, but C does: later, which
-is too late for operations that MPI or connections carry. For these, sys.exit gives a hint.
+way (sys.exit, raise SystemExit) does not say good-bye to the others: they would fail for want of
+it, and end before it has. Python does not tell the code to functions at exit, but C does: later,
+which is too late for operations that MPI or connections carry. For these, sys.exit gives a hint.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
@@ -64,10 +65,8 @@ def _at_exit() -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):
             stream.flush()
-        except Exception:
-            pass
 
 
 def _end_soon(code: int) -> None:
@@ -90,9 +89,7 @@ def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
     code = 128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1
     _end_soon(code)  # first: everything below may wait for a lock of some thread
     _flush()
-    try:
+    with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
-    except BaseException:
-        pass
     _flush()
     os._exit(code)

@@ -45,9 +45,7 @@ def allreduce(
     input: int, output: int, shape: Shape, dtype: int, op: int = ReduceOp.SUM, **common: Any
 ) -> Handle:
     """output may equal input."""
-    return _start(
-        _abi.ALLREDUCE, shape, input=input, output=output, dtype=dtype, op=op, **common
-    )
+    return _start(_abi.ALLREDUCE, shape, input=input, output=output, dtype=dtype, op=op, **common)
 
 
 def allgather(input: int, shape: Shape, dtype: int, output: int = 0, **common: Any) -> Handle:
@@ -69,7 +67,7 @@ def alltoall(
     shape: Shape,
     dtype: int,
     output: int = 0,
-    splits: Optional[Sequence[int]] = None,
+    splits: Sequence[int] | None = None,
     **common: Any,
 ) -> Handle:
     """splits: rows for each member; equal parts without. The result tells the rows received."""
@@ -84,7 +82,7 @@ def reducescatter(
     dtype: int,
     output: int = 0,
     op: int = ReduceOp.SUM,
-    splits: Optional[Sequence[int]] = None,
+    splits: Sequence[int] | None = None,
     **common: Any,
 ) -> Handle:
     """splits: rows of each member; without, as even as possible, larger parts first."""
@@ -119,9 +117,7 @@ def gather(
     input: int, shape: Shape, dtype: int, root: int, output: int = 0, **common: Any
 ) -> Handle:
     """Like allgather, at the root only."""
-    return _start(
-        _abi.GATHER, shape, input=input, output=output, dtype=dtype, root=root, **common
-    )
+    return _start(_abi.GATHER, shape, input=input, output=output, dtype=dtype, root=root, **common)
 
 
 def scatter(
@@ -130,7 +126,7 @@ def scatter(
     dtype: int,
     root: int,
     output: int = 0,
-    splits: Optional[Sequence[int]] = None,
+    splits: Sequence[int] | None = None,
     **common: Any,
 ) -> Handle:
     """shape is that of the root's input; elsewhere only its dimensions behind the first count."""
@@ -162,7 +158,7 @@ def barrier_async(**common: Any) -> Handle:
     return _start(_abi.BARRIER, **common)
 
 
-def barrier(process_set: AnySet = 0, timeout: Optional[float] = None) -> None:
+def barrier(process_set: AnySet = 0, timeout: float | None = None) -> None:
     """Returns when all members have called it."""
     barrier_async(process_set=process_set).wait(timeout)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List, Optional, Union
+from typing import Iterable, Union
 
 
 class ProcessSet:
@@ -21,8 +21,8 @@ class ProcessSet:
             raise ValueError(f"a rank is named twice in {members}")
         if min(members) < 0:
             raise ValueError(f"ranks are not negative: {members}")
-        self.ranks: Optional[List[int]] = sorted(members)
-        self.process_set_id: Optional[int] = None
+        self.ranks: list[int] | None = sorted(members)
+        self.process_set_id: int | None = None
         self.mpi_comm = None
 
     def _require(self) -> int:

@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+
 from conftest import HERE, ROOT, TREE, run_command
 
 

@@ -1,10 +1,11 @@
-"""Ranks that PyTorch's own torchrun has started, on this machine and without a secret: they meet on the loopback."""
+"""Ranks that torchrun has started, on this machine and without a secret: they meet on loopback."""
 
 from __future__ import annotations
 
 import sys
 
 import pytest
+
 from conftest import HERE, ROOT, TREE, run_command
 
 

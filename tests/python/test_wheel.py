@@ -7,6 +7,7 @@ import sys
 import zipfile
 
 import pytest
+
 from conftest import HERE, ROOT, TREE, run_command
 
 SCRIPT = """
@@ -61,7 +62,7 @@ def test_install_offline_and_run(wheels, tmp_path):
     for name in ("farandole run", "horovodrun"):
         words = name.split()
         words[0] = str(place / "bin" / words[0])
-        done = run_command(words + ["-np", "2", python, str(script)], cwd=tmp_path).expect_success()
+        done = run_command([*words, "-np", "2", python, str(script)], cwd=tmp_path).expect_success()
         for rank in (0, 1):
             assert f"rank {rank} of 2" in done.output
     words = [

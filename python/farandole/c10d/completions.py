@@ -18,7 +18,7 @@ import itertools
 import os
 import select
 import threading
-from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any
 
 from .. import _abi
 from .buckets import Buckets
@@ -50,14 +50,14 @@ class Completions:
         queue = ctypes.c_void_p()
         event = ctypes.c_int32(-1)
         _abi.check(self.library.queue_create(ctypes.byref(queue), ctypes.byref(event)))
-        self.queue: Optional[int] = queue.value
+        self.queue: int | None = queue.value
         self._event = event.value
         self.pid = os.getpid()
         self.tags = itertools.count(1)
-        self.started: Dict[int, "Work"] = {}
-        self.unclaimed: Deque["Work"] = collections.deque(maxlen=_BATCH)
+        self.started: dict[int, Work] = {}
+        self.unclaimed: collections.deque[Work] = collections.deque(maxlen=_BATCH)
         # Operations that somebody stopped waiting for, and their memory: kept to the end.
-        self.abandoned: List[Tuple[int, Any]] = []
+        self.abandoned: list[tuple[int, Any]] = []
         self.buckets = Buckets()
         self.late = Late()
         self._submissions = 0
@@ -65,7 +65,7 @@ class Completions:
         self._batch_lock = threading.Lock()
         self._futures = 0
         self._changed = threading.Condition()
-        self._threads: List[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
         self._leader = 0  # the thread that serves
         self._idle = 0
         self._ending = False
@@ -150,7 +150,7 @@ class Completions:
                 thread.join(1)
 
 
-_instance: Optional[Completions] = None
+_instance: Completions | None = None
 _lock = threading.Lock()
 
 

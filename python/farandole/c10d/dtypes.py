@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import torch
 
 from .. import errors
 
 # By torch.dtype; what a version of PyTorch does not have is left out.
-DTYPES: Dict[torch.dtype, int] = {
+DTYPES: dict[torch.dtype, int] = {
     getattr(torch, name): number
     for name, number in {
         "uint8": 0,
@@ -41,7 +41,7 @@ _REDUCTIONS = {
     "BOR": 6,
     "BXOR": 7,
 }
-_by_operator: Dict[int, int] = {}
+_by_operator: dict[int, int] = {}
 
 
 def reduction(operator: object) -> int:
@@ -68,7 +68,7 @@ def reducible(tensor: torch.Tensor, what: str) -> int:
     return number
 
 
-def movable(tensor: torch.Tensor) -> Tuple[int, int]:
+def movable(tensor: torch.Tensor) -> tuple[int, int]:
     """(type, elements): data that is only moved may be of any type; at worst it is bytes."""
     number = DTYPES.get(tensor.dtype)
     if number is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -33,7 +33,7 @@ class Exchange:
 
     alltoall_base = all_to_all_single
 
-    def _parts(self, what: str, tensor: torch.Tensor, splits: Any) -> List[int]:
+    def _parts(self, what: str, tensor: torch.Tensor, splits: Any) -> list[int]:
         """Elements for each member, from rows of the first dimension."""
         rows = tensor.shape[0] if tensor.dim() else 1
         width = tensor.numel() // rows if rows else 0
@@ -52,8 +52,8 @@ class Exchange:
 
     def alltoall(
         self,
-        output_tensors: List[torch.Tensor],
-        input_tensors: List[torch.Tensor],
+        output_tensors: list[torch.Tensor],
+        input_tensors: list[torch.Tensor],
         opts: Any = None,
     ) -> Work:
         what = "all_to_all"
@@ -146,7 +146,7 @@ class Exchange:
         tensor = memory.one(tensors, what)
         used = tensor if memory.usable(tensor) else torch.empty(tensor.shape, dtype=tensor.dtype)
         dtype, count = movable(used)
-        holder: List[Work] = []
+        holder: list[Work] = []
 
         def finish(result: Any) -> None:
             memory.give_back(tensor, used)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any
 
 import torch
 
@@ -107,7 +107,7 @@ class Gathering:
         )
 
     def all_gather_single_coalesced(
-        self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Work:
         tag = next(self._home.tags)
         pairs = [self._gathered(output, input) for output, input in zip(outputs, inputs)]
@@ -125,8 +125,8 @@ class Gathering:
 
     def allgather_coalesced(
         self,
-        output_lists: List[List[torch.Tensor]],
-        input_list: List[torch.Tensor],
+        output_lists: list[list[torch.Tensor]],
+        input_list: list[torch.Tensor],
         opts: Any = None,
     ) -> Work:
         """output_lists[rank][i] receives that rank's i-th input."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from datetime import timedelta
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
@@ -16,7 +16,7 @@ from .completions import completions
 from .work import Done, Finish, Work, run
 
 _REQUEST_BYTES = ctypes.sizeof(_abi.Request)
-_shapes: Dict[Sequence[int], Any] = {}
+_shapes: dict[Sequence[int], Any] = {}
 
 
 def _shape_array(shape: Sequence[int]) -> Any:
@@ -76,7 +76,7 @@ class Group(_c10d.ProcessGroup):
         return self._group_text
 
     @property
-    def _device_types(self) -> List[torch.device]:
+    def _device_types(self) -> list[torch.device]:
         """Nothing while the group is being made: PyTorch's flight recorder must not attach itself,
         because it knows only groups whose backends are C++."""
         if not self._made:
@@ -89,7 +89,7 @@ class Group(_c10d.ProcessGroup):
     supports_reconfigure = supports_window = supports_abort_hooks = False
     _supports_time_estimate = False
 
-    def get_backend(self, device: Any = None) -> "Group":
+    def get_backend(self, device: Any = None) -> Group:
         return self
 
     _get_backend = get_backend
@@ -121,7 +121,7 @@ class Group(_c10d.ProcessGroup):
 
     def _request(
         self,
-        queue: Optional[int],
+        queue: int | None,
         tag: int,
         operation: int,
         dtype: int,
@@ -132,7 +132,7 @@ class Group(_c10d.ProcessGroup):
         root: int = 0,
         flags: int = 0,
         p2p: int = 0,
-        splits: Optional[Sequence[int]] = None,
+        splits: Sequence[int] | None = None,
         group: int = 0,
         room: int = _abi.BYTES_UNKNOWN,
     ) -> Any:
@@ -177,12 +177,12 @@ class Group(_c10d.ProcessGroup):
         output: int,
         result: Sequence[Any],
         opts: Any = None,
-        finish: Optional[Finish] = None,
+        finish: Finish | None = None,
         keep: Any = None,
         reduce: int = 0,
         root: int = 0,
         p2p: int = 0,
-        splits: Optional[Sequence[int]] = None,
+        splits: Sequence[int] | None = None,
         flags: int = 0,
         room: int = _abi.BYTES_UNKNOWN,
     ) -> Work:
@@ -208,10 +208,10 @@ class Group(_c10d.ProcessGroup):
     def _start_all(
         self,
         name: str,
-        requests: List[Any],
+        requests: list[Any],
         result: Sequence[Any],
         opts: Any,
-        finish: Optional[Finish],
+        finish: Finish | None,
         keep: Any,
         tag: int,
     ) -> Work:
@@ -241,7 +241,7 @@ class Group(_c10d.ProcessGroup):
         return self._ranks[root]
 
     def _check_list(
-        self, tensors: Sequence[Any], what: str, like: Optional[torch.Tensor] = None
+        self, tensors: Sequence[Any], what: str, like: torch.Tensor | None = None
     ) -> None:
         if len(tensors) != self._members:
             raise errors.InvalidArgument(

@@ -8,7 +8,7 @@ collectives) reaches those that the installed version of PyTorch forwards to Pyt
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Optional
+from typing import Any
 
 from .. import _abi
 from .exchange import Exchange
@@ -27,7 +27,7 @@ class ProcessGroup(Reductions, Rooted, Gathering, Exchange, Group):
         return self._start("barrier", _abi.BARRIER, 0, (), 0, 0, [], opts)
 
     def monitored_barrier(
-        self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
         seconds = self._limit if timeout is None else timeout.total_seconds()
         monitored_barrier(self, seconds, wait_all_ranks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -79,7 +79,7 @@ class Reductions:
         work._drive_after_backward()
         return work
 
-    def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Work:
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
         used = [memory.dense(each, "all_reduce_coalesced") for each in tensors]
         number = reduce_op(opts)
         tag = next(self._home.tags)
@@ -192,7 +192,7 @@ class Reductions:
         )
 
     def reduce_scatter_single_coalesced(
-        self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Work:
         what = "reduce_scatter_tensor_coalesced"
         tag = next(self._home.tags)

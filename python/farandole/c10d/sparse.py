@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 
-def _gather(group: "ProcessGroup", tensor: torch.Tensor, counts: List[int]) -> List[torch.Tensor]:
+def _gather(group: ProcessGroup, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
     """Everybody's rows; counts[i] are those of member i."""
-    outputs = [torch.empty((count,) + tensor.shape[1:], dtype=tensor.dtype) for count in counts]
+    outputs = [torch.empty((count, *tensor.shape[1:]), dtype=tensor.dtype) for count in counts]
     group.allgather([outputs], [tensor.contiguous()]).wait()
     return outputs
 
 
-def allreduce_sparse(group: "ProcessGroup", tensor: torch.Tensor, opts: Any) -> Work:
+def allreduce_sparse(group: ProcessGroup, tensor: torch.Tensor, opts: Any) -> Work:
     """In place. Only sums make sense; done when this returns."""
     if tensor.layout != torch.sparse_coo:
         raise errors.InvalidArgument(

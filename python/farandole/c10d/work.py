@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
@@ -30,7 +31,7 @@ class Result:
         _abi.check(library.get_result(handle, ctypes.byref(self.info)))
 
     @property
-    def splits(self) -> List[int]:
+    def splits(self) -> list[int]:
         return [self.info.splits[i] for i in range(self.info.nsplits)]
 
     def bytes(self) -> torch.Tensor:
@@ -66,7 +67,7 @@ def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
 
 
 def run(
-    home: Completions, name: str, request: Any, limit: float, finish: Optional[Finish], keep: Any
+    home: Completions, name: str, request: Any, limit: float, finish: Finish | None, keep: Any
 ) -> None:
     """Starts one operation and waits for it, with nothing in between."""
     handles = (ctypes.c_uint64 * 1)()
@@ -93,9 +94,9 @@ def run(
 class _Future(torch.futures.Future):
     """Who waits for it drives the operations, instead of waiting for the thread that would."""
 
-    def __init__(self, work: "Work") -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__()
-        self._work: Optional["Work"] = work
+        self._work: Work | None = work
 
     def wait(self) -> Any:
         work = self._work
@@ -112,13 +113,13 @@ class Work(_c10d.Work):
     _tag = 0
     _settled = False
     _claimed = False  # somebody has waited, or has a future
-    _error: Optional[BaseException] = None
+    _error: BaseException | None = None
     _waiting = 0
-    _future: Optional[_Future] = None
+    _future: _Future | None = None
     _driven = False  # at the end of backward()
     _served = False  # its future, by a thread
     _source = -1
-    _handles: List[int] = []
+    _handles: Sequence[int] = ()
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Work(_c10d.Work):
         name: str,
         result: Sequence[Any],
         limit: float,
-        finish: Optional[Finish] = None,
+        finish: Finish | None = None,
         keep: Any = None,
     ) -> None:
         super().__init__()
@@ -140,7 +141,7 @@ class Work(_c10d.Work):
 
     # ---- What the process group and the completion queue call.
 
-    def _start(self, requests: Any, count: int) -> "Work":
+    def _start(self, requests: Any, count: int) -> Work:
         """Starts the requests, all or none; each already names the queue and this work's tag."""
         home = self._home
         handles = (ctypes.c_uint64 * count)()
@@ -200,7 +201,7 @@ class Work(_c10d.Work):
                     self._error = self._failure()
                 elif self._finish is not None:
                     self._finish(lambda i: Result(self._home.library, self._handles[i]))
-            except BaseException as error:  # noqa: BLE001 - it belongs to those who wait
+            except BaseException as error:  # it belongs to those who wait
                 self._error = error
             self._settled = True
             self._finish = self._keep = None
@@ -217,7 +218,7 @@ class Work(_c10d.Work):
             self._complete(future)
 
     def _free(self) -> None:
-        handles, self._handles = self._handles, []
+        handles, self._handles = self._handles, ()
         for handle in handles:
             self._home.release(handle)
 
@@ -239,7 +240,7 @@ class Work(_c10d.Work):
 
     # ---- What torch.distributed calls.
 
-    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+    def wait(self, timeout: timedelta | None = None) -> bool:
         self._claimed = True
         if not self._settled:
             self._wait(timeout)
@@ -247,7 +248,7 @@ class Work(_c10d.Work):
             raise self._error
         return True
 
-    def _wait(self, timeout: Optional[timedelta]) -> None:
+    def _wait(self, timeout: timedelta | None) -> None:
         limit = self._limit
         if timeout is not None and timeout.total_seconds() > 0:
             limit = timeout.total_seconds()
@@ -281,16 +282,14 @@ class Work(_c10d.Work):
                 if not done.value:
                     return False
         if not self._settled:
-            try:
+            with contextlib.suppress(Exception):  # exception() has it
                 self.wait()  # at once
-            except Exception:  # noqa: BLE001 - exception() has it
-                pass
         return True
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
 
-    def exception(self) -> Optional[BaseException]:
+    def exception(self) -> BaseException | None:
         return self._error
 
     def synchronize(self) -> None:

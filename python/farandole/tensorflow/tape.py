@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -29,7 +29,7 @@ class _Distributed:
 
     def get_local_and_global_gradients(
         self, grads: Any, sources: Any = None
-    ) -> Tuple[List[Any], List[Any]]:
+    ) -> tuple[list[Any], list[Any]]:
         """(grads of local sources, all others); without sources all count as global."""
         flat = tf.nest.flatten(grads)
         variables = [None] * len(flat) if sources is None else tf.nest.flatten(sources)
@@ -114,7 +114,7 @@ def PartialDistributedGradientTape(
     return tape
 
 
-def variables_of(layers: Any) -> List[Any]:
+def variables_of(layers: Any) -> list[Any]:
     """The trainable variables of a layer or of several."""
     if layers is None:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import torch
 
@@ -11,7 +11,7 @@ from .. import core
 from ..core import DType
 from ..errors import InvalidArgument
 
-_DTYPES: Dict[torch.dtype, DType] = {
+_DTYPES: dict[torch.dtype, DType] = {
     torch.uint8: DType.UINT8,
     torch.int8: DType.INT8,
     torch.int16: DType.INT16,
@@ -29,7 +29,7 @@ if hasattr(torch, "uint16"):
     _DTYPES[torch.uint16] = DType.UINT16
 
 # What nobody calculates with here can still be moved, as something of the same width.
-_MOVED: Dict[torch.dtype, DType] = {}
+_MOVED: dict[torch.dtype, DType] = {}
 for _name, _kind in (
     ("uint32", DType.INT32),
     ("uint64", DType.INT64),
@@ -101,11 +101,11 @@ def host(tensor: torch.Tensor) -> torch.Tensor:
         return found.contiguous()
 
 
-def empty_host(like: torch.Tensor, shape: Optional[Tuple[int, ...]] = None) -> torch.Tensor:
+def empty_host(like: torch.Tensor, shape: tuple[int, ...] | None = None) -> torch.Tensor:
     return torch.empty(tuple(like.shape) if shape is None else shape, dtype=like.dtype)
 
 
-def from_view(view: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Tensor:
+def from_view(view: Any, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
     """A tensor over memory that `view` keeps alive."""
     if len(view) == 0:
         return torch.empty(shape, dtype=dtype)
@@ -113,7 +113,7 @@ def from_view(view: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Te
 
 
 # Older versions always check, newer ones when asked.
-_CHECKED: Dict[str, Any] = {}
+_CHECKED: dict[str, Any] = {}
 if hasattr(torch.sparse, "check_sparse_tensor_invariants"):
     _CHECKED["check_invariants"] = True
 

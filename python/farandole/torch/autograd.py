@@ -6,7 +6,7 @@ went to all of them comes back averaged.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -20,9 +20,7 @@ class _Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, prescale, postscale, process_set):
         ctx.rest = (op, prescale, postscale, process_set)
-        return mpi_ops.reduce_and_wait(
-            tensor, False, name, op, prescale, postscale, process_set
-        )
+        return mpi_ops.reduce_and_wait(tensor, False, name, op, prescale, postscale, process_set)
 
     @staticmethod
     def backward(ctx, grad):
@@ -39,10 +37,10 @@ class _Allreduce(torch.autograd.Function):
 
 def allreduce(
     tensor: torch.Tensor,
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
+    average: bool | None = None,
+    name: str | None = None,
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -78,14 +76,14 @@ class _GroupedAllreduce(torch.autograd.Function):
 
 def grouped_allreduce(
     tensors: Sequence[torch.Tensor],
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
+    average: bool | None = None,
+    name: str | None = None,
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     op = mpi_ops.handle_average_backwards_compatibility(op, average)
     small = [compression.compress(tensor) for tensor in tensors]
     reduced = _GroupedAllreduce.apply(
@@ -117,7 +115,7 @@ def _rows_of(grad: torch.Tensor, shape: torch.Size, process_set: ProcessSet) -> 
 
 def allgather(
     tensor: torch.Tensor,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """All ranks' tensors, one behind the other; first dimensions may differ."""
@@ -139,9 +137,9 @@ class _GroupedAllgather(torch.autograd.Function):
 
 def grouped_allgather(
     tensors: Sequence[torch.Tensor],
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     return list(_GroupedAllgather.apply(name, process_set, *tensors))
 
 
@@ -163,7 +161,7 @@ class _Broadcast(torch.autograd.Function):
 def broadcast(
     tensor: torch.Tensor,
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """root_rank's values in a new tensor; root_rank is a rank of the world."""
@@ -191,7 +189,7 @@ class _Alltoall(torch.autograd.Function):
 def alltoall(
     tensor: torch.Tensor,
     splits: Splits = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """splits[i] rows go to member i. A tensor, with splits also the rows received from each."""
@@ -211,9 +209,7 @@ class _Reducescatter(torch.autograd.Function):
         return _gathered(grad, *ctx.rest), None, None, None, None, None
 
 
-def _gathered(
-    grad: torch.Tensor, op: int, process_set: ProcessSet, scale: float
-) -> torch.Tensor:
+def _gathered(grad: torch.Tensor, op: int, process_set: ProcessSet, scale: float) -> torch.Tensor:
     if op == Sum:
         scale *= process_set.size()
     if scale != 1.0:
@@ -223,7 +219,7 @@ def _gathered(
 
 def reducescatter(
     tensor: torch.Tensor,
-    name: Optional[str] = None,
+    name: str | None = None,
     compression: Any = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
@@ -232,9 +228,7 @@ def reducescatter(
 ) -> torch.Tensor:
     """This rank's rows of the reduction; as even as possible, first ranks get one more."""
     small, ctx = compression.compress(tensor)
-    reduced = _Reducescatter.apply(
-        small, name, op, process_set, prescale_factor, postscale_factor
-    )
+    reduced = _Reducescatter.apply(small, name, op, process_set, prescale_factor, postscale_factor)
     return compression.decompress(reduced, ctx)
 
 
@@ -254,13 +248,13 @@ class _GroupedReducescatter(torch.autograd.Function):
 
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
-    name: Optional[str] = None,
+    name: str | None = None,
     compression: Any = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     small = [compression.compress(tensor) for tensor in tensors]
     reduced = _GroupedReducescatter.apply(
         name, op, process_set, prescale_factor, postscale_factor, *[each for each, _ in small]

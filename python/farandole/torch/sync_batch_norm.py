@@ -113,9 +113,7 @@ class _Normalise(torch.autograd.Function):
         grad_input = None
         if ctx.needs_input_grad[0]:
             sums = torch.stack([sum_grad, sum_product])
-            total = mpi_ops.reduce_and_wait(
-                sums, True, None, mpi_ops.Sum, 1.0, 1.0, process_set
-            )
+            total = mpi_ops.reduce_and_wait(sums, True, None, mpi_ops.Sum, 1.0, 1.0, process_set)
             scale = inverse if weight is None else inverse * _exact(weight)
             rest = (total[0] / count).view(along) + normal * (total[1] / count).view(along)
             grad_input = ((g - rest) * scale.view(along)).to(grad.dtype)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import farandole.tensorflow as _farandole
-from farandole.tensorflow import *  # noqa: F401,F403
-from farandole.tensorflow import (  # noqa: F401
+from farandole.tensorflow import *
+from farandole.tensorflow import (
     HorovodInternalError,
     _executing_eagerly,
     compression,
@@ -14,8 +14,7 @@ from farandole.tensorflow import (  # noqa: F401
     functions,
     mpi_ops,
 )
-
-from horovod import __version__  # noqa: F401
+from horovod import __version__
 
 for _name, _module in {
     "compression": compression,

@@ -29,7 +29,7 @@ def equal(found, expected):
 @case
 def identity():
     assert dist.get_backend() == "farandole"
-    assert (RANK, SIZE) == (int(os.environ["RANK"]), dist.get_world_size())
+    assert (int(os.environ["RANK"]), dist.get_world_size()) == (RANK, SIZE)
 
 
 @case
@@ -174,12 +174,12 @@ def coalescing_manager():
 def broadcast_and_reduce():
     for root in range(SIZE):
         for dtype in (torch.bool, torch.float32, torch.int64):
-            tensor = torch.tensor([RANK == root, True]).to(dtype)
+            tensor = torch.tensor([root == RANK, True]).to(dtype)
             dist.broadcast(tensor, root)
             equal(tensor, torch.tensor([True, True]))
         tensor = torch.full((3,), RANK + 1.0)
         dist.reduce(tensor, root)
-        if RANK == root:
+        if root == RANK:
             equal(tensor, [SIZE * (SIZE + 1) / 2] * 3)
     if hasattr(torch, "float8_e4m3fn"):
         tensor = torch.full((5,), float(RANK)).to(torch.float8_e4m3fn)
@@ -206,13 +206,13 @@ def all_gather():
 @case
 def gather_and_scatter():
     for root in range(SIZE):
-        outputs = [torch.zeros(3) for _ in range(SIZE)] if RANK == root else None
+        outputs = [torch.zeros(3) for _ in range(SIZE)] if root == RANK else None
         dist.gather(torch.full((3,), float(RANK)), outputs, dst=root)
-        if RANK == root:
+        if root == RANK:
             for i, each in enumerate(outputs):
                 equal(each, [float(i)] * 3)
         output = torch.zeros(2, 2)
-        inputs = [torch.full((2, 2), float(i)) for i in range(SIZE)] if RANK == root else None
+        inputs = [torch.full((2, 2), float(i)) for i in range(SIZE)] if root == RANK else None
         dist.scatter(output, inputs, src=root)
         equal(output, torch.full((2, 2), float(RANK)))
 

@@ -6,10 +6,10 @@ import os
 import signal
 import threading
 
-import cases
 import numpy as np
 import tensorflow as tf
 
+import cases
 import farandole.tensorflow as hvd
 
 hvd.init()
@@ -17,8 +17,18 @@ RANK, SIZE = hvd.rank(), hvd.size()
 tf.config.threading.set_intra_op_parallelism_threads(1)
 TOTAL = sum(range(SIZE))
 DTYPES = [
-    tf.uint8, tf.int8, tf.uint16, tf.int16, tf.int32, tf.int64, tf.float16, tf.bfloat16,
-    tf.float32, tf.float64, tf.complex64, tf.complex128,
+    tf.uint8,
+    tf.int8,
+    tf.uint16,
+    tf.int16,
+    tf.int32,
+    tf.int64,
+    tf.float16,
+    tf.bfloat16,
+    tf.float32,
+    tf.float64,
+    tf.complex64,
+    tf.complex128,
 ]
 
 
@@ -161,7 +171,10 @@ def case_ranks_as_tensors():
     @tf.function
     def ask():
         return (
-            hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op(),
+            hvd.rank_op(),
+            hvd.size_op(),
+            hvd.local_rank_op(),
+            hvd.local_size_op(),
             hvd.process_set_included_op(),
         )
 

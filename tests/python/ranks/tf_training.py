@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import cases
 import numpy as np
 import tensorflow as tf
 
+import cases
 import farandole.tensorflow as hvd
 
 hvd.init()
@@ -82,8 +82,11 @@ def case_buckets():
     if not compiled():
         return
     # From the last one on: (unknown), (5, 3), (4 MiB), (7).
-    nodes = [each for each in step.get_concrete_function().graph.get_operations()
-             if each.type.startswith("Farandole")]
+    nodes = [
+        each
+        for each in step.get_concrete_function().graph.get_operations()
+        if each.type.startswith("Farandole")
+    ]
     together = sorted(len(each.inputs) for each in nodes if "Allreduce" in each.type)
     assert together == [1, 1, 1, 2], together
     # Only what contains the first variable is waited for by the thread that starts it.
@@ -232,9 +235,7 @@ def case_estimator():
     with tempfile.TemporaryDirectory() as folder:
         made = estimator.Estimator(model, model_dir=folder)
         made.train(data, steps=40, hooks=[hvd.BroadcastGlobalVariablesHook(0)])
-        np.testing.assert_allclose(
-            made.get_variable_value("model/w"), (SIZE - 1) / 2, atol=1e-3
-        )
+        np.testing.assert_allclose(made.get_variable_value("model/w"), (SIZE - 1) / 2, atol=1e-3)
 
 
 def case_state():

@@ -7,12 +7,12 @@ import gc
 import warnings
 import weakref
 
-import cases
 import torch
-from cases import raises
 
+import cases
 import farandole
 import farandole.torch as hvd
+from cases import raises
 
 torch.set_num_threads(1)
 hvd.init()

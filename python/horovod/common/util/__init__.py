@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Iterator
 
-from farandole.basics import ccl_built, cuda_built, ddl_built  # noqa: F401
+from farandole.basics import ccl_built, cuda_built, ddl_built
 from farandole.basics import rocm_built as _rocm_built
 
 
@@ -66,11 +66,11 @@ def is_version_greater_equal_than(ver: str, target: str) -> bool:
 
 
 @contextlib.contextmanager
-def env(**kwargs: Optional[str]) -> Iterator[None]:
+def env(**kwargs: str | None) -> Iterator[None]:
     """Environment variables for the time of a block; None takes one away."""
-    before: Dict[str, Optional[str]] = {name: os.environ.get(name) for name in kwargs}
+    before: dict[str, str | None] = {name: os.environ.get(name) for name in kwargs}
 
-    def put(values: Dict[str, Optional[str]]) -> None:
+    def put(values: dict[str, str | None]) -> None:
         for name, value in values.items():
             if value is None:
                 os.environ.pop(name, None)
