@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import queue
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import core, objects
 from .errors import OperationFailed, RankLost
@@ -78,6 +78,10 @@ class State:
 
 class ObjectState(State):
     """Attributes that are ordinary picklable objects."""
+
+    if TYPE_CHECKING:  # those that were given by keyword
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(
         self,

@@ -16,9 +16,9 @@ import os
 import signal
 import sys
 import threading
-from typing import Any, NoReturn
+from typing import Any
 
-from . import _abi
+from ._library import library
 from .handles import forked
 
 # Functions registered with atexit have so much time after an exception.
@@ -46,21 +46,21 @@ def install(size: int) -> None:
         sys.exit = _on_sys_exit
 
 
-def _on_sys_exit(status: Any = None) -> NoReturn:
+def _on_sys_exit(status: Any = None) -> Any:
     global _failing
     # In another thread it ends only that thread.
     if threading.current_thread() is threading.main_thread():
         _failing = status is not None and status != 0
-    _previous_exit(status)
+    return _previous_exit(status)
 
 
 def _at_exit() -> None:
     if forked() or _failed:
         return
     if "mpi4py.MPI" in sys.modules and not _failing:
-        _abi.library().shutdown()  # mpi4py ends MPI with Python, before C tells the code
+        library().shutdown()  # mpi4py ends MPI with Python, before C tells the code
     else:
-        _abi.library().end_with_process(_failing)
+        library().end_with_process(_failing)
 
 
 def _flush() -> None:
@@ -83,7 +83,7 @@ def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
     # An exception of a thread does not end the program, nor does one that is only being shown.
     if forked() or threading.current_thread() is not threading.main_thread():
         return
-    if not _abi.library().is_initialised():
+    if not library().is_initialised():
         return
     _failed = True
     code = 128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1

@@ -14,41 +14,21 @@ import numpy
 
 from . import _abi, core, objects
 from .basics import *  # noqa: F403
-from .core import ReduceOp
+from .dtypes import Adasum, Average, DType, Max, Min, Product, ReduceOp, Sum  # noqa: F401
 from .errors import InvalidArgument
 from .handles import Handle as CoreHandle
 from .handles import Request, submit, submit_group
 from .process_sets import AnySet, set_id
-
-Average = ReduceOp.AVERAGE
-Sum = ReduceOp.SUM
-Adasum = ReduceOp.ADASUM
-Min = ReduceOp.MIN
-Max = ReduceOp.MAX
-Product = ReduceOp.PRODUCT
 
 broadcast_object = objects.broadcast_object
 allgather_object = objects.allgather_object
 barrier = core.barrier
 join = core.join
 
-_DTYPES = {
-    "uint8": core.DType.UINT8,
-    "int8": core.DType.INT8,
-    "uint16": core.DType.UINT16,
-    "int16": core.DType.INT16,
-    "int32": core.DType.INT32,
-    "int64": core.DType.INT64,
-    "float16": core.DType.FLOAT16,
-    "bfloat16": core.DType.BFLOAT16,  # of the package ml_dtypes
-    "float32": core.DType.FLOAT32,
-    "float64": core.DType.FLOAT64,
-    "bool": core.DType.BOOL,
-    "complex64": core.DType.COMPLEX64,
-    "complex128": core.DType.COMPLEX128,
-}
+# bfloat16 is the one of the package ml_dtypes.
+_DTYPES = {kind.name.lower(): kind for kind in DType}
 # Nobody calculates with these here, but they can be moved.
-_MOVED = {"uint32": core.DType.INT32, "uint64": core.DType.INT64}
+_MOVED = {"uint32": DType.INT32, "uint64": DType.INT64}
 
 
 class Handle:

@@ -15,7 +15,7 @@ def _dumps(value: Any) -> bytes:
     try:
         import cloudpickle
 
-        return cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        return bytes(cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
     except ImportError:
         return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 

@@ -100,11 +100,11 @@ def run(
 
 def _failed(text: str, code: int) -> RunFailed:
     failure = RunFailed("farandole.run: " + text)
-    failure.code = code  # type: ignore[misc]
+    failure.code = code
     return failure
 
 
-def _feed(process: subprocess.Popen, payload: bytes) -> None:
+def _feed(process: subprocess.Popen[str], payload: bytes) -> None:
     stdin = process.stdin
     assert stdin is not None
     try:
@@ -168,7 +168,7 @@ def _name(fn: Callable[..., Any]) -> str:
 class _Reader:
     """Shows the launcher's output as it comes, and takes the marked lines out of it."""
 
-    def __init__(self, process: subprocess.Popen, mark: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], mark: str) -> None:
         self._mark = mark
         self._pieces: dict[int, list[str]] = {}
         self._whole: dict[int, bool] = {}

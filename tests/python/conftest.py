@@ -20,6 +20,10 @@ TREE = Path(os.environ.get("FARANDOLE_TREE", ROOT / "build"))
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("FARANDOLE_LIBRARY", str(TREE / "lib" / "libfarandole.so"))
 
+# A shell that starts tests in the background has SIGINT ignored, which ranks would inherit: some of
+# them are interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Finished:
     """A job that has ended: exit code, and what it printed (both streams, in order)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from conftest import HERE, ROOT, TREE, run_command
 
 
 @pytest.mark.parametrize("how", ["itself", "backend"])
-def test_torchrun(how: str, tmp_path) -> None:
+def test_torchrun(how: str, tmp_path: Path) -> None:
     env = {
         "FARANDOLE_LIBRARY": str(TREE / "lib" / "libfarandole.so"),
         "PYTHONPATH": str(ROOT / "python"),

@@ -27,7 +27,7 @@ def weights_and_state(model: Any) -> list[Any]:
 
 @functools.lru_cache(maxsize=None)
 def callbacks(keras: Any) -> SimpleNamespace:
-    Callback = keras.callbacks.Callback
+    Callback: Any = keras.callbacks.Callback
 
     class BroadcastGlobalVariablesCallback(Callback):
         """root_rank's weights and optimizer state everywhere, after the first batch.
@@ -96,7 +96,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
             self.end_epoch = end_epoch
             self.staircase = staircase
             self.momentum_correction = momentum_correction
-            self.steps_per_epoch = steps_per_epoch
+            self.steps_per_epoch: Any = steps_per_epoch  # known once training begins
             self.current_epoch = 0
             self._restore_momentum: float | None = None
             if callable(multiplier):

@@ -49,7 +49,7 @@ class TensorFlowKerasState(ObjectState):
 
 @functools.lru_cache(maxsize=None)
 def callbacks(keras: Any) -> SimpleNamespace:
-    Callback = keras.callbacks.Callback
+    Callback: Any = keras.callbacks.Callback
 
     class CommitStateCallback(Callback):
         """Commits the state every so many batches, and after every epoch."""

@@ -38,6 +38,11 @@ class Distributed:
 class _Keras3(Distributed):
     """apply() is where every way to update ends; apply_gradients() calls it."""
 
+    # Of the optimizer's own class, the other base.
+    gradient_accumulation_steps: Any
+    _iterations: Any
+    _trainable_variables: Any
+
     _farandole_sum_of_passes = False
     _farandole_reduced = False  # while loss scaling, which has reduced already, calls this one
     _farandole_variables: Sequence[Any] = ()
@@ -81,6 +86,10 @@ class _Keras3(Distributed):
 
 class _Keras2(Distributed):
     """Both generations of Keras 2: minimize() calls apply_gradients()."""
+
+    # Of the optimizer's own class, the other base.
+    iterations: Any
+    build: Any
 
     _farandole_aggregation: LocalAggregation | None = None
 
@@ -171,7 +180,7 @@ def distribute(
     if backward_passes_per_step < 1:
         raise ValueError("backward_passes_per_step must be at least 1")
     third = is_keras_3(optimizer)
-    made = type(
+    made: Any = type(
         kind.__name__,
         (_Keras3 if third else _Keras2, kind),
         {"__module__": kind.__module__, "__doc__": kind.__doc__},

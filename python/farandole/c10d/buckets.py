@@ -32,7 +32,7 @@ _MREMAP_MAYMOVE_FIXED = 3
 def called_by_autograd(depth: int = 2) -> bool:
     """Whether the caller of the calling function is C++ within backward(): DDP, and no script."""
     try:
-        name = sys._getframe(depth).f_globals.get("__name__", "")
+        name: str = sys._getframe(depth).f_globals.get("__name__", "")
     except ValueError:  # a thread of the engine's own
         return True
     return name.startswith("torch.autograd")

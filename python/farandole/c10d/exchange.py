@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Sequence
 
 import torch
 
 from .. import _abi, errors
+from ..requests import make
 from . import memory
 from .dtypes import movable
+from .group import Group
 from .work import Work
 
 
-class Exchange:
+class Exchange(Group):
     """A part of ProcessGroup."""
 
     def all_to_all_single(
@@ -106,16 +107,17 @@ class Exchange:
 
         return self._start(
             what,
-            _abi.ALLTOALL,
-            dtype,
-            (count,),
-            packed.data_ptr(),
-            0,
+            make(
+                _abi.ALLTOALL,
+                (count,),
+                dtype=dtype,
+                input=packed.data_ptr(),
+                splits=[each * scale for each in sent],
+            ),
             result,
             opts,
             finish,
             packed,
-            splits=[each * scale for each in sent],
         )
 
     def send(self, tensors: Any, dst: int, tag: int = 0) -> Work:
@@ -123,17 +125,18 @@ class Exchange:
         dtype, count = movable(used)
         return self._start(
             "send",
-            _abi.SEND,
-            dtype,
-            (count,),
-            used.data_ptr(),
-            0,
+            make(
+                _abi.SEND,
+                (count,),
+                dtype=dtype,
+                input=used.data_ptr(),
+                root=self._ranks[dst],
+                tag=tag,
+            ),
             tensors,
             None,
             None,
             used,
-            root=self._ranks[dst],
-            p2p=tag,
         )
 
     def recv(self, tensors: Any, src: int, tag: int = 0) -> Work:
@@ -153,22 +156,16 @@ class Exchange:
             holder[0]._source = self._ranks.index(result(0).info.source)
             holder.clear()
 
-        home = self._home
-        work = Work(home, what, tensors, self._limit, finish, used)
+        self._check_usable(what)
+        work = Work(self._home, what, tensors, self._limit, finish, used)
         holder.append(work)
-        work._tag = next(home.tags)
-        request = self._request(
-            home.queue,
-            work._tag,
+        request = make(
             _abi.RECV,
-            dtype,
             (count,),
-            0,
-            used.data_ptr(),
+            dtype=dtype,
+            output=used.data_ptr(),
+            output_bytes=memory.size_of(used),
             root=peer,
-            p2p=tag,
-            room=memory.size_of(used),
+            tag=tag,
         )
-        work._start(ctypes.byref(request), 1)
-        home.started_one()
-        return work
+        return self._launch(work, request)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .. import errors
-from .dtypes import reduction
+from ..dtypes import ReduceOp
+from .dtypes import reduce_op
 from .work import Done, Work
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def allreduce_sparse(group: ProcessGroup, tensor: torch.Tensor, opts: Any) -> Wo
         raise errors.InvalidArgument(
             f"all_reduce: tensors of layout {tensor.layout} cannot be reduced: see to_dense()"
         )
-    if opts is not None and reduction(getattr(opts, "reduceOp", opts)) != 0:
+    if reduce_op(opts) != ReduceOp.SUM:
         raise errors.InvalidArgument("all_reduce of sparse tensors: only ReduceOp.SUM is possible")
     mine = tensor.detach().coalesce()
     count = torch.tensor([mine._nnz()])

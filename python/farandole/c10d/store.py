@@ -104,7 +104,8 @@ class Store(_c10d.Store):
             self._channel.send(0, REQUEST_TAG, header.ljust(HEADER, b"\0"))
             self._channel.send(0, BODY_TAG, data)
         try:
-            return json.loads(answer.take(self._limit))
+            found: dict[str, Any] = json.loads(answer.take(self._limit))
+            return found
         except (errors.Timeout, KeyboardInterrupt):
             # The server goes on with this rank only when its answer has been taken.
             threading.Thread(target=answer.drop, name="farandole-store-late", daemon=True).start()
@@ -158,7 +159,7 @@ class Store(_c10d.Store):
         return min(2 * seconds, _LONGEST_PAUSE)
 
     def add(self, key: str, value: int) -> int:
-        return self._ask(do="add", key=_text(key), value=int(value))
+        return int(self._ask(do="add", key=_text(key), value=int(value)))
 
     def check(self, keys: list[str]) -> bool:
         return not self._ask(do="check", keys=[_text(key) for key in keys])
@@ -174,13 +175,13 @@ class Store(_c10d.Store):
         )
 
     def delete_key(self, key: str) -> bool:
-        return self._ask(do="delete", key=_text(key))
+        return bool(self._ask(do="delete", key=_text(key)))
 
     def num_keys(self) -> int:
-        return self._ask(do="count")
+        return int(self._ask(do="count"))
 
     def list_keys(self) -> list[str]:
-        return self._ask(do="list")
+        return list(self._ask(do="list"))
 
     def multi_get(self, keys: list[str]) -> list[bytes]:
         return [self.get(key) for key in keys]

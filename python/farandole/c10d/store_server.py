@@ -14,7 +14,8 @@ import queue
 import threading
 from typing import Any, Iterator
 
-from .. import _abi, core, errors
+from .. import core, errors
+from ..process_sets import make_set
 
 HEADER = 24
 REQUEST_TAG = 1
@@ -29,11 +30,7 @@ class Channel:
     """Messages of bytes between the ranks of one process set."""
 
     def __init__(self) -> None:
-        ranks = list(range(core.size()))
-        number = ctypes.c_int32()
-        array = (ctypes.c_int32 * len(ranks))(*ranks)
-        _abi.check(_abi.library().add_set(array, len(ranks), ctypes.byref(number)))
-        self.set = number.value
+        self.set = make_set(range(core.size()))
 
     def send(self, peer: int, tag: int, data: bytes, notify: Any = None) -> Any:
         """Does not wait. The message leaves even if the handle is dropped."""
@@ -72,7 +69,8 @@ class Keys:
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            return getattr(self, "_do_" + request["do"])(request)
+            answer: dict[str, Any] = getattr(self, "_do_" + request["do"])(request)
+            return answer
 
     def _do_set(self, request: dict[str, Any]) -> dict[str, Any]:
         self._values[request["key"]] = bytes.fromhex(request["value"])

@@ -14,7 +14,8 @@ from torch._C import _distributed_c10d as _c10d
 from torch.autograd import Variable
 
 from .. import _abi, errors
-from .completions import Completions
+from .._library import Library, check, exception_of, last_error, result_of
+from .home import Home
 
 # A waiting thread looks around this often: for its deadline, and for signals of other threads.
 _LOOK_MS = 500
@@ -25,10 +26,8 @@ _DRIVE_MS = 1000
 class Result:
     """What the library says of a finished operation; valid until the work has been settled."""
 
-    def __init__(self, library: Any, handle: int) -> None:
-        self.info = _abi.ResultInfo(ctypes.sizeof(_abi.ResultInfo))
-        self.info.error.struct_size = ctypes.sizeof(_abi.ErrorInfo)
-        _abi.check(library.get_result(handle, ctypes.byref(self.info)))
+    def __init__(self, handle: int) -> None:
+        self.info = result_of(handle)
 
     @property
     def splits(self) -> list[int]:
@@ -46,7 +45,7 @@ class Result:
 Finish = Callable[[Callable[[int], Result]], None]
 
 
-def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
+def await_handle(library: Library, handle: int, name: str, limit: float) -> int:
     """The operation's code, or Timeout after `limit` seconds. Signals are answered meanwhile."""
     code = library.wait(handle, _LOOK_MS if limit * 1000 > _LOOK_MS else int(limit * 1000) + 1)
     if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
@@ -67,13 +66,13 @@ def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
 
 
 def run(
-    home: Completions, name: str, request: Any, limit: float, finish: Finish | None, keep: Any
+    home: Home, name: str, request: Any, limit: float, finish: Finish | None, keep: Any
 ) -> None:
     """Starts one operation and waits for it, with nothing in between."""
     handles = (ctypes.c_uint64 * 1)()
     code = home.submit(ctypes.byref(request), 1, handles)
     if code != _abi.OK:
-        raise _abi.last_error(code)
+        raise last_error(code)
     handle = handles[0]
     try:
         code = await_handle(home.library, handle, name, limit)
@@ -83,10 +82,10 @@ def run(
         raise
     try:
         if code != _abi.OK:
-            info = Result(home.library, handle).info
-            raise info.error.exception(code) if info.code == code else _abi.last_error(code)
+            info = result_of(handle)
+            raise exception_of(info.error, code) if info.code == code else last_error(code)
         if finish is not None:
-            finish(lambda _: Result(home.library, handle))
+            finish(lambda _: Result(handle))
     finally:
         home.release(handle)
 
@@ -123,7 +122,7 @@ class Work(_c10d.Work):
 
     def __init__(
         self,
-        home: Completions,
+        home: Home,
         name: str,
         result: Sequence[Any],
         limit: float,
@@ -152,7 +151,7 @@ class Work(_c10d.Work):
             code = home.submit(requests, count, handles)
             if code != _abi.OK:
                 home.started.pop(self._tag, None)
-                raise _abi.last_error(code)
+                raise last_error(code)
             self._handles = handles[:]
         return self
 
@@ -200,7 +199,7 @@ class Work(_c10d.Work):
                 if self._code != _abi.OK:
                     self._error = self._failure()
                 elif self._finish is not None:
-                    self._finish(lambda i: Result(self._home.library, self._handles[i]))
+                    self._finish(lambda i: Result(self._handles[i]))
             except BaseException as error:  # it belongs to those who wait
                 self._error = error
             self._settled = True
@@ -213,7 +212,7 @@ class Work(_c10d.Work):
             future = self._future
             served = self._served
         if served:
-            self._home.future_done()
+            self._home.unwanted()
         if future is not None:
             self._complete(future)
 
@@ -224,9 +223,9 @@ class Work(_c10d.Work):
 
     def _failure(self) -> BaseException:
         for handle in self._handles:
-            info = Result(self._home.library, handle).info
+            info = result_of(handle)
             if info.code not in (_abi.OK, _abi.TIMEOUT):
-                return info.error.exception(info.code)
+                return exception_of(info.error, info.code)
         return errors.make(self._code, f"{self._name} failed")
 
     def _complete(self, future: _Future) -> None:
@@ -278,7 +277,7 @@ class Work(_c10d.Work):
         done = ctypes.c_int32(0)
         with self._lock:
             for handle in self._handles:
-                _abi.check(self._home.library.test(handle, ctypes.byref(done)))
+                check(self._home.library.test(handle, ctypes.byref(done)))
                 if not done.value:
                     return False
         if not self._settled:
@@ -325,12 +324,12 @@ class Work(_c10d.Work):
         with self._lock:
             if not self._settled and not self._served:
                 self._served = True
-                self._home.future_wanted()
+                self._home.wanted()
 
 
 class Done(Work):
     """A work that has nothing left to do."""
 
-    def __init__(self, home: Completions, name: str, result: Sequence[Any]) -> None:
+    def __init__(self, home: Home, name: str, result: Sequence[Any]) -> None:
         super().__init__(home, name, result, 0)
         self._settled = True

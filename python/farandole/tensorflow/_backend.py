@@ -170,9 +170,8 @@ def names(
     if tf.executing_eagerly():
         return None, name or ""
     refuse_xla(what if name is None else f"{what} '{name}'")
-    if name is None:
-        name = what
-        if tensor is not None and getattr(tensor, "name", None):
-            name += "_" + tensor.name
-    node = re.sub(r"[^A-Za-z0-9_.\\/-]", "_", name).lstrip("_-/\\") or what
+    chosen: str = what if name is None else name
+    if name is None and getattr(tensor, "name", None):
+        chosen += f"_{tensor.name}"
+    node = re.sub(r"[^A-Za-z0-9_.\\/-]", "_", chosen).lstrip("_-/\\") or what
     return node, "*/" if ignore_name_scope else "*"

@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import tensorflow as tf
 from tensorflow.python.framework import auto_control_deps
 
-from .. import _abi
+from .._library import library
 from . import build_ops
 from ._reduction import Reduction
 from .interrupts import withdraw_on_ctrl_c
@@ -48,7 +48,7 @@ class Compiled:
         bind = loaded.farandole_ops_bind
         bind.restype = ctypes.c_char_p
         bind.argtypes = [ctypes.c_char_p]
-        trouble = bind(_abi.library().path.encode())
+        trouble = bind(library().path.encode())
         if trouble:
             raise build_ops.CannotBuild(trouble.decode())
         loaded.farandole_ops_withdraw_all.restype = None

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from .. import _abi, core
 from .. import numpy as arrays
+from .._library import library
 from ..errors import Cancelled, Error
 from ..handles import Handle, Request, submit, submit_group
 from ._reduction import Reduction
@@ -193,14 +194,14 @@ def _met(started: _Started) -> list[numpy.ndarray]:
 
 
 def _ask(what: str, set: int) -> numpy.ndarray:
-    library = _abi.library()
+    found = library()
     core.require_initialised()
-    answers: dict = {
-        "rank": library.rank,
-        "local_rank": library.local_rank,
-        "local_size": library.local_size,
-        "size": lambda: library.set_size(set),
-        "included": lambda: int(library.set_rank(set) >= 0),
+    answers: dict[str, Callable[[], int]] = {
+        "rank": found.rank,
+        "local_rank": found.local_rank,
+        "local_size": found.local_size,
+        "size": lambda: found.set_size(set),
+        "included": lambda: int(found.set_rank(set) >= 0),
     }
     return numpy.asarray(answers[what](), numpy.int32)
 

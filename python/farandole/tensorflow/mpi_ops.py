@@ -13,18 +13,20 @@ import tensorflow as tf
 from .. import basics as _basics  # noqa: F401  (Horovod's name, which scripts use)
 from .. import core
 from ..basics import *  # noqa: F403  (scripts look for init, rank, … here, too)
-from ..core import ReduceOp
+from ..dtypes import (  # noqa: F401
+    Adasum,
+    Average,
+    Max,
+    Min,
+    Product,
+    ReduceOp,
+    Sum,
+    types_of,
+)
 from ..errors import InvalidArgument
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from ._backend import backend, names, own
 from ._reduction import Reduction
-
-Average = ReduceOp.AVERAGE
-Sum = ReduceOp.SUM
-Adasum = ReduceOp.ADASUM
-Min = ReduceOp.MIN
-Max = ReduceOp.MAX
-Product = ReduceOp.PRODUCT
 
 
 def handle_average_backwards_compatibility(op: int | None, average: bool | None) -> ReduceOp:
@@ -36,21 +38,7 @@ def handle_average_backwards_compatibility(op: int | None, average: bool | None)
     return Average if average is None or average else Sum
 
 
-_DTYPES = (
-    tf.uint8,
-    tf.int8,
-    tf.uint16,
-    tf.int16,
-    tf.int32,
-    tf.int64,
-    tf.float16,
-    tf.bfloat16,
-    tf.float32,
-    tf.float64,
-    tf.bool,
-    tf.complex64,
-    tf.complex128,
-)
+_DTYPES = tuple(types_of(tf))
 
 
 def _tensor(value: Any, what: str, name: str | None) -> Any:

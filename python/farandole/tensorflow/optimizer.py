@@ -13,7 +13,7 @@ from .compression import Compression
 from .gradients import GradientReducer
 from .mpi_ops import Adasum, Average
 
-_Optimizer = tf.compat.v1.train.Optimizer
+_Optimizer: Any = tf.compat.v1.train.Optimizer
 
 
 class _DistributedOptimizer(_Optimizer):

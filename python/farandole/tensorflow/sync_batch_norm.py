@@ -32,7 +32,7 @@ def moments(inputs: Any, axes: list[int], keep: bool, process_set: ProcessSet) -
 @functools.lru_cache(maxsize=None)
 def layer(keras: Any) -> Any:
     """The class for one Keras."""
-    base = keras.layers.BatchNormalization
+    base: Any = keras.layers.BatchNormalization
 
     class SyncBatchNormalization(base):
         """Like BatchNormalization, with mean and variance of all ranks while training."""

@@ -42,7 +42,7 @@ def _wrap(tape: Any, reducer: GradientReducer) -> Any:
     """A tape of a subclass that shares everything with the one given, which may be recording."""
     if isinstance(tape, _Distributed):
         raise ValueError("this tape is distributed already")
-    kind = type(type(tape).__name__, (_Distributed, type(tape)), {})
+    kind: Any = type(type(tape).__name__, (_Distributed, type(tape)), {})
     wrapped = kind.__new__(kind)
     wrapped.__dict__.update(tape.__dict__)
     wrapped._reducer = reducer

@@ -8,25 +8,10 @@ from typing import Any
 import torch
 
 from .. import core
-from ..core import DType
+from ..dtypes import DType, types_of
 from ..errors import InvalidArgument
 
-_DTYPES: dict[torch.dtype, DType] = {
-    torch.uint8: DType.UINT8,
-    torch.int8: DType.INT8,
-    torch.int16: DType.INT16,
-    torch.int32: DType.INT32,
-    torch.int64: DType.INT64,
-    torch.float16: DType.FLOAT16,
-    torch.bfloat16: DType.BFLOAT16,
-    torch.float32: DType.FLOAT32,
-    torch.float64: DType.FLOAT64,
-    torch.bool: DType.BOOL,
-    torch.complex64: DType.COMPLEX64,
-    torch.complex128: DType.COMPLEX128,
-}
-if hasattr(torch, "uint16"):
-    _DTYPES[torch.uint16] = DType.UINT16
+_DTYPES: dict[torch.dtype, DType] = types_of(torch)
 
 # What nobody calculates with here can still be moved, as something of the same width.
 _MOVED: dict[torch.dtype, DType] = {}

@@ -18,12 +18,14 @@ from .mpi_ops import Average, Splits, Sum
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, prescale, postscale, process_set):
+    def forward(
+        ctx: Any, tensor: Any, name: Any, op: Any, prescale: Any, postscale: Any, process_set: Any
+    ) -> Any:
         ctx.rest = (op, prescale, postscale, process_set)
         return mpi_ops.reduce_and_wait(tensor, False, name, op, prescale, postscale, process_set)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         op, prescale, postscale, process_set = ctx.rest
         reduced = allreduce(
             grad,
@@ -54,7 +56,9 @@ def allreduce(
 
 class _GroupedAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, prescale, postscale, process_set, *tensors):
+    def forward(
+        ctx: Any, name: Any, op: Any, prescale: Any, postscale: Any, process_set: Any, *tensors: Any
+    ) -> Any:
         ctx.rest = (op, prescale, postscale, process_set)
         outputs = mpi_ops.grouped_allreduce_async(
             tensors, None, name, op, prescale, postscale, process_set
@@ -62,7 +66,7 @@ class _GroupedAllreduce(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         op, prescale, postscale, process_set = ctx.rest
         reduced = grouped_allreduce(
             list(grads),
@@ -94,13 +98,13 @@ def grouped_allreduce(
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, process_set):
+    def forward(ctx: Any, tensor: Any, name: Any, process_set: Any) -> Any:
         ctx.shape = tensor.shape
         ctx.process_set = process_set
         return mpi_ops.gather_and_wait(tensor, name, process_set)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         return _rows_of(grad, ctx.shape, ctx.process_set), None, None
 
 
@@ -124,13 +128,13 @@ def allgather(
 
 class _GroupedAllgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, process_set, *tensors):
+    def forward(ctx: Any, name: Any, process_set: Any, *tensors: Any) -> Any:
         ctx.shapes = [tensor.shape for tensor in tensors]
         ctx.process_set = process_set
         return tuple(mpi_ops.grouped_allgather_async(tensors, name, process_set).wait())
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         parts = [_rows_of(grad, shape, ctx.process_set) for grad, shape in zip(grads, ctx.shapes)]
         return (None, None, *parts)
 
@@ -145,13 +149,13 @@ def grouped_allgather(
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
+    def forward(ctx: Any, tensor: Any, root_rank: Any, name: Any, process_set: Any) -> Any:
         ctx.root_rank = root_rank
         ctx.process_set = process_set
         return mpi_ops.broadcast_async(tensor, root_rank, name, process_set).wait()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         averaged = allreduce(grad, op=Average, process_set=ctx.process_set)
         if mpi_ops.core.rank() != ctx.root_rank:
             averaged = torch.zeros_like(averaged)
@@ -170,7 +174,7 @@ def broadcast(
 
 class _Alltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, splits, name, process_set):
+    def forward(ctx: Any, tensor: Any, splits: Any, name: Any, process_set: Any) -> Any:
         ctx.process_set = process_set
         if splits is None:
             ctx.received = None
@@ -181,7 +185,7 @@ class _Alltoall(torch.autograd.Function):
         return output, received
 
     @staticmethod
-    def backward(ctx, grad, *_):
+    def backward(ctx: Any, grad: Any, *_: Any) -> Any:
         back = mpi_ops.alltoall_async(grad, ctx.received, None, ctx.process_set).wait()
         return (back if ctx.received is None else back[0]), None, None, None
 
@@ -198,14 +202,16 @@ def alltoall(
 
 class _Reducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
+    def forward(
+        ctx: Any, tensor: Any, name: Any, op: Any, process_set: Any, prescale: Any, postscale: Any
+    ) -> Any:
         ctx.rest = (op, process_set, prescale * postscale)
         return mpi_ops.reducescatter_async(
             tensor, name, op, process_set, prescale, postscale
         ).wait()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         return _gathered(grad, *ctx.rest), None, None, None, None, None
 
 
@@ -234,7 +240,9 @@ def reducescatter(
 
 class _GroupedReducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
+    def forward(
+        ctx: Any, name: Any, op: Any, process_set: Any, prescale: Any, postscale: Any, *tensors: Any
+    ) -> Any:
         ctx.rest = (op, process_set, prescale * postscale)
         outputs = mpi_ops.grouped_reducescatter_async(
             tensors, name, op, process_set, prescale, postscale
@@ -242,7 +250,7 @@ class _GroupedReducescatter(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         return (None, None, None, None, None, *[_gathered(grad, *ctx.rest) for grad in grads])
 
 

@@ -11,19 +11,12 @@ import torch
 
 from .. import _abi, core
 from ..basics import *  # noqa: F403  (scripts look for init, rank, … here, too)
-from ..core import ReduceOp
+from ..dtypes import Adasum, Average, Max, Min, Product, ReduceOp, Sum  # noqa: F401
 from ..errors import InvalidArgument
 from ..handles import Handle as CoreHandle
 from ..handles import Request, submit, submit_group
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from . import _tensors
-
-Average = ReduceOp.AVERAGE
-Sum = ReduceOp.SUM
-Adasum = ReduceOp.ADASUM
-Min = ReduceOp.MIN
-Max = ReduceOp.MAX
-Product = ReduceOp.PRODUCT
 
 
 class Handle:

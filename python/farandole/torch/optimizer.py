@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, Callable, Iterable, Sequence, Tuple
+from typing import Any, Callable, Iterable, Iterator, Sequence, Tuple
 
 import torch
 
@@ -116,7 +116,7 @@ class _Distributed:
     _should_synchronize: bool
 
     @contextlib.contextmanager
-    def skip_synchronize(self):
+    def skip_synchronize(self) -> Iterator[None]:
         """step() inside it takes the gradients as they are: synchronize() has been called."""
         self._should_synchronize = False
         try:
@@ -294,7 +294,7 @@ def DistributedOptimizer(
     adasum = op == Adasum
     base = _AdasumOptimizer if adasum else _GradientOptimizer
     kind = type(optimizer)
-    distributed = type(kind.__name__, (base, kind), {"__module__": kind.__module__})
+    distributed: Any = type(kind.__name__, (base, kind), {"__module__": kind.__module__})
     wrapped = distributed.__new__(distributed)
     # One state for both: a scheduler made for the one steers the other.
     optimizer.__dict__.pop("step", None)

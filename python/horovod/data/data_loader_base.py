@@ -36,7 +36,11 @@ class AsyncDataLoaderMixin:
     """Put before a loader: batches are made in a thread, so many ahead; 0: none."""
 
     def __init__(
-        self, async_loader_queue_size: int = 64, debug_data_loader: bool = False, *args, **kwargs
+        self,
+        async_loader_queue_size: int = 64,
+        debug_data_loader: bool = False,
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         self.async_loader_queue_size = async_loader_queue_size
         self.debug_data_loader = debug_data_loader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import farandole.tensorflow as _farandole
 from farandole.tensorflow import *
@@ -25,7 +26,7 @@ for _name, _module in {
     sys.modules[f"{__name__}.{_name}"] = _module
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """What needs Keras is loaded when it is asked for."""
     if name == "keras":
         import importlib

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -206,8 +207,8 @@ def all_gather():
 @case
 def gather_and_scatter():
     for root in range(SIZE):
-        outputs = [torch.zeros(3) for _ in range(SIZE)] if root == RANK else None
-        dist.gather(torch.full((3,), float(RANK)), outputs, dst=root)
+        outputs = [torch.zeros(3) for _ in range(SIZE)]
+        dist.gather(torch.full((3,), float(RANK)), outputs if root == RANK else None, dst=root)
         if root == RANK:
             for i, each in enumerate(outputs):
                 equal(each, [float(i)] * 3)
@@ -285,7 +286,7 @@ def objects():
     several = [RANK, "from", RANK] if RANK == SIZE - 1 else [None] * 3
     dist.broadcast_object_list(several, src=SIZE - 1)
     assert several == [SIZE - 1, "from", SIZE - 1]
-    gathered = [None] * SIZE if RANK == 0 else None
+    gathered: Any = [None] * SIZE if RANK == 0 else None
     dist.gather_object(("rank", RANK), gathered, dst=0)
     assert RANK != 0 or gathered == [("rank", i) for i in range(SIZE)]
     mine = [None]

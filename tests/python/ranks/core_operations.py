@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from typing import Any
 
 import cases
 import farandole
@@ -197,8 +198,9 @@ def case_outputs_that_are_too_small():
         (core.alltoall, {"splits": [rows] + [0] * (SIZE - 1)}),
         (core.scatter, {"root": SIZE - 1, "splits": [8] + [0] * (SIZE - 1)}),
     ):
+        fields: dict[str, Any] = {**told, **more}
         with raises(errors.Mismatch, "the output of rank 0", "has room for"):
-            start(place, rows, DType.FLOAT32, output=to, keep=(data, out), **told, **more).wait()
+            start(place, rows, DType.FLOAT32, output=to, keep=(data, out), **fields).wait()
         assert list(out) == [-1] * 8
     with raises(ValueError, "room for 7 bytes, but 8 are needed"):
         core.allreduce(place, to, 2, DType.FLOAT32, output_bytes=7)

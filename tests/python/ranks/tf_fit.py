@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -169,13 +170,15 @@ def case_fit():
     """Callbacks, metrics, warm-up, a checkpoint of rank 0, and back from it."""
     rates = []
 
-    class Watch(keras.callbacks.Callback):
+    base: Any = keras.callbacks.Callback
+
+    class Watch(base):
         def on_batch_end(self, batch, logs=None):
             rates.append(float(np.asarray(self.model.optimizer.learning_rate)))
 
     rate = 0.1 * SIZE
     made = model(hvd.DistributedOptimizer(keras.optimizers.Adam(rate)))
-    folder = tempfile.mkdtemp() if RANK == 0 else None
+    folder: Any = tempfile.mkdtemp() if RANK == 0 else None
     callbacks = [
         hvd.callbacks.BroadcastGlobalVariablesCallback(0),
         hvd.callbacks.MetricAverageCallback(),
@@ -183,7 +186,7 @@ def case_fit():
         hvd.callbacks.LearningRateScheduleCallback(rate, 0.1, start_epoch=2),
         Watch(),
     ]
-    file = os.path.join(folder, "best.keras") if folder else None
+    file: Any = os.path.join(folder, "best.keras") if folder else None
     if RANK == 0:
         callbacks.append(hvd.callbacks.BestModelCheckpoint(monitor="loss", filepath=file))
     history = made.fit(*data(), batch_size=16, epochs=3, verbose=0, callbacks=callbacks)

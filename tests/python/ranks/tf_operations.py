@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -325,7 +326,7 @@ def case_functions_in_functions():
 def case_process_sets():
     even = hvd.add_process_set(list(range(0, SIZE, 2)))
     odd = hvd.add_process_set(list(range(1, SIZE, 2))) if SIZE > 1 else None
-    mine = even if RANK % 2 == 0 else odd
+    mine: Any = even if RANK % 2 == 0 else odd
     for got in in_all_modes(
         lambda x: hvd.allreduce(x, op=hvd.Sum, process_set=mine, name="in.set"),
         np.asarray([RANK], np.int32),

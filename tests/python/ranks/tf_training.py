@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -167,8 +169,8 @@ def case_session_with_one_thread():
     count = 20
     config = v1.ConfigProto(inter_op_parallelism_threads=1, use_per_session_threads=True)
     with tf.Graph().as_default(), v1.Session(config=config) as session:
-        inputs = [None] * count
-        after = []
+        inputs: list[Any] = [None] * count
+        after: list[Any] = []
         for i in range(count) if RANK == 0 else reversed(range(count)):
             with tf.control_dependencies(after):
                 inputs[i] = tf.identity(float(i))
@@ -216,7 +218,7 @@ def case_session_adasum():
 
 
 def case_estimator():
-    estimator = getattr(tf, "estimator", None)
+    estimator: Any = getattr(tf, "estimator", None)
     if not hasattr(estimator, "Estimator"):
         return
     import tempfile

@@ -38,7 +38,7 @@ def rocm_built(verbose: bool = False) -> bool:
     return _rocm_built()
 
 
-def _numbers(version: str) -> tuple:
+def _numbers(version: str) -> tuple[int, ...]:
     """The leading numbers: 2.15.0+cpu is (2, 15, 0)."""
     found = []
     for part in version.split("+")[0].split("."):
@@ -88,7 +88,7 @@ def num_rank_is_power_2(num_rank: int) -> bool:
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
-def split_list(values: list, count: int) -> list:
+def split_list(values: list[Any], count: int) -> list[list[Any]]:
     """So many parts, as even as possible."""
     share, more = divmod(len(values), count)
     parts = []
