@@ -1,10 +1,8 @@
-#!/usr/bin/python3
-"""tools/wheel BUILD_DIR [OUT_DIR]: the two wheels, from a build directory, into BUILD_DIR/wheels.
+"""The wheels, from a build directory: for tools/wheel, and for pip as its build backend.
 
-farandole          the Python package with the relocatable tree inside: any Python 3, glibc >= 2.34
-farandole-horovod  Horovod's names; pure Python
-
-A wheel is a zip file with a list of its files: the standard library can write one.
+A wheel is a zip file with a list of its files: the standard library can write one. Nothing is
+compiled here: what pip packs (`pip wheel .`, `pip install .`) is what `make build` has left in
+build/, or in DIR with --config-settings build-dir=DIR.
 """
 
 from __future__ import annotations
@@ -16,7 +14,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, Tuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 GLIBC = {
@@ -30,9 +33,18 @@ GLIBC = {
 }
 # What belongs into the tree but not among the user's packages.
 TREE_ONLY = ("farandole_hooks", "oneccl_bindings_for_pytorch", "torch_ccl")
-SUMMARY = "Training on many processes and machines: launcher, collectives, PyTorch adapters"
 
 Files = Dict[str, Tuple[bytes, int]]  # name in the wheel: (content, mode)
+
+
+class CannotMake(RuntimeError):
+    """There is nothing to make a wheel of, or it would not run elsewhere."""
+
+
+def projects() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The metadata of both wheels."""
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return found["project"], found["tool"]["farandole"]["horovod"]
 
 
 def version() -> str:
@@ -70,9 +82,9 @@ def add_tree(files: Files, build: Path) -> None:
         (library, "lib/libfarandole.so.0", 0o755),
     ):
         if not path.exists():
-            sys.exit(f"tools/wheel: there is no {path}: run make build first")
+            raise CannotMake(f"there is no {path}: run make build first")
         if more := needs_more_than_glibc(path):
-            sys.exit(f"tools/wheel: {path} needs {', '.join(more)}: it would not run elsewhere")
+            raise CannotMake(f"{path} needs {', '.join(more)}: it would not run elsewhere")
         files[tree + name] = (path.read_bytes(), mode)
     # TensorFlow's operations are compiled where they are used.
     files[tree + "include/farandole.h"] = ((ROOT / "include/farandole.h").read_bytes(), 0o644)
@@ -84,26 +96,26 @@ def add_tree(files: Files, build: Path) -> None:
         add_package(files, name, tree + "lib/farandole/python/")
 
 
-def metadata(name: str, requires: list[str]) -> str:
+def metadata(project: dict[str, Any]) -> str:
     lines = [
         "Metadata-Version: 2.1",
-        f"Name: {name}",
+        f"Name: {project['name']}",
         f"Version: {version()}",
-        f"Summary: {SUMMARY}",
-        "License: Apache-2.0",
-        "Requires-Python: >=3.8",
+        f"Summary: {project['description']}",
+        f"License: {project['license']['text']}",
+        f"Requires-Python: {project['requires-python']}",
     ]
-    return "\n".join(lines + [f"Requires-Dist: {each}" for each in requires]) + "\n"
+    lines += [f"Requires-Dist: {each}" for each in project.get("dependencies", ())]
+    return "\n".join(lines) + "\n"
 
 
-def write(
-    out: Path, name: str, tag: str, files: Files, requires: list[str], commands: dict[str, str]
-) -> Path:
-    stem = f"{name.replace('-', '_')}-{version()}"
+def write(out: Path, project: dict[str, Any], tag: str, files: Files) -> Path:
+    name = project["name"].replace("-", "_")
+    stem = f"{name}-{version()}"
     info = f"{stem}.dist-info/"
     pure = "true" if tag.endswith("-any") else "false"
-    scripts = "".join(f"{key} = {value}\n" for key, value in commands.items())
-    files[info + "METADATA"] = (metadata(name, requires).encode(), 0o644)
+    scripts = "".join(f"{key} = {value}\n" for key, value in project["scripts"].items())
+    files[info + "METADATA"] = (metadata(project).encode(), 0o644)
     files[info + "WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: farandole\nRoot-Is-Purelib: {pure}\nTag: {tag}\n".encode(),
         0o644,
@@ -117,7 +129,7 @@ def write(
     record.append(info + "RECORD,,")
     files[info + "RECORD"] = (("\n".join(record) + "\n").encode(), 0o644)
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob(f"{name.replace('-', '_')}-[0-9]*.whl"):
+    for old in out.glob(f"{name}-[0-9]*.whl"):
         old.unlink()
     path = out / f"{stem}-{tag}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -129,37 +141,35 @@ def write(
     return path
 
 
-def main() -> None:
-    if len(sys.argv) not in (2, 3):
-        sys.exit("usage: tools/wheel BUILD_DIR [OUT_DIR]")
-    build = Path(sys.argv[1]).resolve()
-    out = Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else build / "wheels"
+def make(out: Path, build: Path) -> Path:
+    """farandole: the package with the relocatable tree inside; any Python 3, glibc >= 2.34."""
+    project, _ = projects()
     files: Files = {}
     add_package(files, "farandole", "")
     add_tree(files, build)
-    command = "farandole.command:main"
-    print(
-        write(
-            out,
-            "farandole",
-            f"py3-none-manylinux_2_34_{platform.machine()}",
-            files,
-            [],
-            {"farandole": command, "ipexrun": command},
-        )
-    )
-    files = {}
+    return write(out, project, f"py3-none-manylinux_2_34_{platform.machine()}", files)
+
+
+def make_horovod(out: Path) -> Path:
+    """farandole-horovod: Horovod's names; pure Python."""
+    _, project = projects()
+    files: Files = {}
     add_package(files, "horovod", "")
-    print(
-        write(
-            out,
-            "farandole-horovod",
-            "py3-none-any",
-            files,
-            [f"farandole=={version()}"],
-            {"horovodrun": command},
-        )
-    )
+    project["dependencies"] = [f"farandole=={version()}"]
+    return write(out, project, "py3-none-any", files)
 
 
-main()
+# ---- What pip calls (PEP 517).
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: dict[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    build = (config_settings or {}).get("build-dir", ROOT / "build")
+    return make(Path(wheel_directory), Path(build).resolve()).name
+
+
+def build_sdist(sdist_directory: str, config_settings: dict[str, Any] | None = None) -> str:
+    raise CannotMake("there is no sdist of Farandole: CMake builds it, and pip does not call CMake")
