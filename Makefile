@@ -30,7 +30,7 @@ help: ## this list
 	@echo "make asan, make tsan     the tests under the sanitizers"
 	@echo "make arm64               build for arm64, and run the kernels' tests in an emulator"
 	@echo "make fuzz SECONDS=N      every fuzzer of a decoder for N seconds (default $(SECONDS))"
-	@echo "make format              clang-format all sources"
+	@echo "make format              clang-format and ruff over all sources"
 	@echo "make clean               remove the build directories"
 
 deps:
@@ -103,6 +103,7 @@ fuzz:
 format:
 	@tools/deps ci
 	@tools/sources | xargs -r clang-format -i
+	@tools/lint python --fix
 
 clean:
 	@cmake -E rm -rf build build-dev build-asan build-tsan build-arm64 build-fuzz

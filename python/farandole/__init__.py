@@ -10,6 +10,8 @@ module needs neither of them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import errors
 from .core import (
     DType,
@@ -37,6 +39,9 @@ from .core import (
 from .errors import Error
 from .process_sets import ProcessSet, global_process_set
 from .version import __version__
+
+if TYPE_CHECKING:  # see __getattr__
+    from .run import run
 
 is_initialized = is_initialised
 
@@ -72,7 +77,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """`farandole.run(fn, …)`, which starts a job, is loaded when it is asked for."""
     if name == "run":
         import importlib

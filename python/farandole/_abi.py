@@ -1,16 +1,14 @@
-"""The C ABI (farandole.h) as ctypes sees it: structs, constants, and the loaded library.
+"""The C ABI as ctypes sees it: farandole.h once more, and nothing else.
 
-Every call releases the interpreter's lock. Nothing here calls back into Python.
+tests/python/test_abi.py compares the two: every constant, struct and function. `_library.py` loads
+the library that has these functions; `dtypes.py` has the numbers of element types and reductions.
 """
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import (
-    CDLL,
     POINTER,
     Structure,
-    byref,
     c_char_p,
     c_double,
     c_int32,
@@ -20,19 +18,26 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Optional
-
-from ._library import find_library
-from .errors import Error, LibraryNotFound, make
 
 ABI_VERSION = 1
 
+# farandole_code
 OK = 0
+INVALID_ARGUMENT = 1
 MISMATCH = 2
+DUPLICATE_NAME = 3
 PEER_LOST = 4
 TIMEOUT = 5
 INTERRUPTED = 6
+CANCELLED = 7
+SHUTDOWN = 8
+OUT_OF_MEMORY = 9
+UNAVAILABLE = 10
+FORKED = 11
+NOT_INITIALISED = 12
+INTERNAL = 13
 
+# farandole_operation
 ALLREDUCE = 0
 ALLGATHER = 1
 BROADCAST = 2
@@ -46,6 +51,7 @@ JOIN = 9
 SEND = 10
 RECV = 11
 
+# Flags of a request, and other constants.
 ANY_RANK = -1
 BYTES_UNKNOWN = -1
 FLAG_WILL_WAIT = 1
@@ -54,10 +60,14 @@ FLAG_CALLBACK_ANYWHERE = 4
 
 
 class InitOptions(Structure):
+    """farandole_init_options"""
+
     _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("timeout_ms", c_int64)]
 
 
 class ErrorInfo(Structure):
+    """farandole_error"""
+
     _fields_ = [
         ("struct_size", c_uint32),
         ("code", c_int32),
@@ -68,16 +78,10 @@ class ErrorInfo(Structure):
         ("message", c_char_p),
     ]
 
-    def exception(self, code: int) -> Error:
-        """As an exception; the texts are copied."""
-
-        def text(value: Optional[bytes]) -> str:
-            return (value or b"").decode("utf-8", "replace")
-
-        return make(code, text(self.message), self.rank, text(self.host), text(self.tensor))
-
 
 class Request(Structure):
+    """farandole_request"""
+
     _fields_ = [
         ("struct_size", c_uint32),
         ("operation", c_int32),
@@ -108,6 +112,8 @@ class Request(Structure):
 
 
 class ResultInfo(Structure):
+    """farandole_result"""
+
     _fields_ = [
         ("struct_size", c_uint32),
         ("code", c_int32),
@@ -124,6 +130,8 @@ class ResultInfo(Structure):
 
 
 class Completion(Structure):
+    """farandole_completion"""
+
     _fields_ = [
         ("handle", c_uint64),
         ("tag", c_uint64),
@@ -133,6 +141,8 @@ class Completion(Structure):
 
 
 class CountersInfo(Structure):
+    """farandole_counters"""
+
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -145,9 +155,11 @@ class CountersInfo(Structure):
     ]
 
 
-_FUNCTIONS = {
+# By name without the prefix farandole_: result, arguments.
+FUNCTIONS = {
     "abi_version": (c_uint32, []),
     "version": (c_char_p, []),
+    "code_name": (c_char_p, [c_int32]),
     "init": (c_int32, [POINTER(InitOptions)]),
     "shutdown": (c_int32, []),
     "end_with_process": (c_int32, [c_int32]),
@@ -172,6 +184,7 @@ _FUNCTIONS = {
     "set_ids": (c_int32, [POINTER(c_int32), c_int32]),
     "submit": (c_int32, [POINTER(Request), c_size_t, POINTER(c_uint64)]),
     "wait": (c_int32, [c_uint64, c_int64]),
+    "call": (c_int32, [POINTER(Request), c_int64, POINTER(c_uint64)]),
     "test": (c_int32, [c_uint64, POINTER(c_int32)]),
     "cancel": (c_int32, [c_uint64]),
     "release": (c_int32, [c_uint64]),
@@ -183,55 +196,3 @@ _FUNCTIONS = {
     "stop_timeline": (c_int32, []),
     "get_counters": (c_int32, [POINTER(CountersInfo)]),
 }
-
-
-class Library:
-    """The functions of libfarandole.so, without their prefix: library().rank()."""
-
-    def __init__(self, path: str) -> None:
-        try:
-            loaded = CDLL(path)
-        except OSError as error:
-            raise LibraryNotFound(f"{path} cannot be loaded: {error}") from None
-        self.path = path
-        for name, (result, arguments) in _FUNCTIONS.items():
-            try:
-                function = getattr(loaded, "farandole_" + name)
-            except AttributeError:
-                raise LibraryNotFound(f"{path} has no farandole_{name}: it is too old") from None
-            function.restype = result
-            function.argtypes = arguments
-            setattr(self, name, function)
-        found = self.abi_version()  # type: ignore[attr-defined]
-        if found != ABI_VERSION:
-            raise LibraryNotFound(
-                f"{path} has ABI version {found}, this package needs {ABI_VERSION}: "
-                "take both from one release"
-            )
-
-
-_library: Optional[Library] = None
-
-
-def library() -> Library:
-    """The library, loaded at the first call."""
-    global _library
-    if _library is None:
-        _library = Library(find_library())
-    return _library
-
-
-def library_version() -> str:
-    return library().version().decode()  # type: ignore[attr-defined]
-
-
-def last_error(code: int) -> Error:
-    """This thread's last failure as an exception."""
-    info = ErrorInfo(ctypes.sizeof(ErrorInfo))
-    library().last_error(byref(info))  # type: ignore[attr-defined]
-    return info.exception(code)
-
-
-def check(code: int) -> None:
-    if code != OK:
-        raise last_error(code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Sequence
 
 from . import core
 from .core import (
@@ -51,13 +51,15 @@ __all__ = [
 ]
 
 
-def init(comm: Any = None, process_sets: Any = None) -> None:
+def init(
+    comm: object = None,
+    process_sets: Sequence[ProcessSet | Sequence[int]] | str | None = None,
+) -> None:
     """comm: nothing, or all ranks. process_sets: a list, or "dynamic", which is always so."""
-    sets: Optional[Sequence[Any]] = None
-    if process_sets is not None and process_sets != "dynamic":
-        if isinstance(process_sets, str):
-            raise ValueError('process_sets is a list of process sets or "dynamic"')
-        sets = process_sets
+    if process_sets == "dynamic":
+        process_sets = None
+    if isinstance(process_sets, str):
+        raise ValueError('process_sets is a list of process sets or "dynamic"')
     if comm is not None and not isinstance(comm, (list, tuple)):
         raise InvalidArgument(
             "init(comm=…) with a communicator of MPI is not possible: leave it away, and use "
@@ -70,11 +72,11 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
             f"init(comm={list(comm)}): a part of the ranks cannot be the world; use "
             "init(process_sets=[ProcessSet(…)]) and process_set=… in the calls"
         )
-    for each in sets or ():
+    for each in process_sets or ():
         add_process_set(each)
 
 
-def add_process_set(process_set: Any) -> ProcessSet:
+def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     """A second set of the same ranks is refused: scripts take it for a mistake."""
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)

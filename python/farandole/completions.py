@@ -1,88 +1,207 @@
-"""Completions told to Python: one daemon thread sleeps on the queue's event and calls functions.
+"""Completions told to Python: a queue of the library, and threads of ours that empty it.
 
-No thread of the library ever enters the interpreter.
+No thread of the library ever enters the interpreter. Whoever waits for an operation drives it and
+needs no thread; a thread serves the queue only while something is wanted of it that nobody waits
+for: a function to be called (`notify=`), a future of torch.distributed to be completed.
 """
 
 from __future__ import annotations
 
+import atexit
+import itertools
 import os
 import select
 import sys
 import threading
 from ctypes import byref, c_int32, c_uint64, c_void_p
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, ClassVar, Protocol, TypeVar
 
 from . import _abi
-from .handles import Handle, Request
+from ._library import check, last_error, library, quick_library
+from .handles import Handle
+from .requests import Request
 
 _BATCH = 64
 
+_Kind = TypeVar("_Kind", bound="Completions")
+
+
+class Waiter(Protocol):
+    """Whoever started operations with a tag of the queue."""
+
+    def _arrived(self, code: int) -> None:
+        """One of them is done."""
+
 
 class Completions:
-    """A completion queue and the thread that empties it."""
+    """A completion queue, those who wait for what comes out of it, and the threads that serve it.
+
+    May be used from any thread. Belongs to one process: here() gives a fork child its own.
+    """
+
+    # More than one helps if those who are told wait for somebody else to be told.
+    most_threads = 1
+
+    _instances: ClassVar[dict[type, Completions]] = {}
+    _making = threading.Lock()
+
+    @classmethod
+    def here(cls: type[_Kind]) -> _Kind:
+        """This process's one of this kind."""
+        with Completions._making:
+            found = Completions._instances.get(cls)
+            if not isinstance(found, cls):
+                found = Completions._instances[cls] = cls()
+                atexit.register(found.end)
+            return found
 
     def __init__(self) -> None:
-        self._queue = c_void_p()
-        event = c_int32()
-        _abi.check(_abi.library().queue_create(byref(self._queue), byref(event)))
+        queue = c_void_p()
+        event = c_int32(-1)
+        check(library().queue_create(byref(queue), byref(event)))
+        self.queue = queue.value
         self._event = event.value
-        self._lock = threading.Lock()
-        self._tag = 0
-        self._waiting: Dict[int, Tuple[Optional[Handle], Callable[[Handle], None]]] = {}
+        self._pop = quick_library().queue_pop
+        self._batch = (_abi.Completion * _BATCH)()
+        self._batch_lock = threading.Lock()
+        self.tags = itertools.count(1)
+        self.started: dict[int, Waiter] = {}  # by the tag of their requests
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        # Guarded by _changed.
+        self._wanted = 0
+        self._threads: list[threading.Thread] = []
+        self._leader = 0  # the thread that serves
+        self._idle = 0
+        self._ending = False
+        self._bell: tuple[int, int] | None = None  # a pipe: wakes the leader at the end
+
+    def start(self, request: Request, notify: Callable[[Handle], None]) -> Handle:
+        """Starts one operation; notify(handle) is called on a thread of ours when it is done."""
+        told = _Told(self, next(self.tags), notify)
+        request.raw.queue = self.queue
+        request.raw.queue_tag = told.tag
+        number = c_uint64()
+        self.wanted()
+        # The lock is held until the handle is known: the operation may be done before.
+        with told.lock:
+            self.started[told.tag] = told
+            code = library().submit(byref(request.raw), 1, byref(number))
+            if code != _abi.OK:
+                del self.started[told.tag]
+                self.unwanted()
+                raise last_error(code)
+            told.handle = Handle(number.value, request.keep, request.name)
+            return told.handle
+
+    def drain(self) -> None:
+        """Hands out what has been completed."""
+        if not self._batch_lock.acquire(False):
+            return
+        arrived = []
+        try:
+            while True:
+                count = self._pop(self.queue, self._batch, _BATCH)
+                for i in range(count):
+                    one = self._batch[i]
+                    arrived.append((one.tag, one.code))
+                if count < _BATCH:
+                    break
+        finally:
+            self._batch_lock.release()
+        for tag, code in arrived:
+            waiter = self.started.get(tag)
+            if waiter is not None:
+                waiter._arrived(code)
+
+    # ---- Threads
+
+    def wanted(self) -> None:
+        """From now on, and until unwanted() has been called as often, a thread serves the queue."""
+        with self._changed:
+            self._wanted += 1
+            if self._leader == threading.get_ident():
+                # From one that is being told, who may wait for this: another thread serves.
+                self._leader = 0
+            if self._leader == 0 and self._idle == 0 and not self._ending:
+                self._add_thread()
+            self._changed.notify()
+
+    def unwanted(self) -> None:
+        with self._changed:
+            self._wanted -= 1
+
+    def _add_thread(self) -> None:
+        if len(self._threads) >= self.most_threads:
+            return
+        if self._bell is None:
+            self._bell = os.pipe()
         thread = threading.Thread(target=self._serve, name="farandole-completions", daemon=True)
+        self._threads.append(thread)
         thread.start()
 
-    def submit(self, request: Request, notify: Callable[[Handle], None]) -> Handle:
-        # The lock is held until the handle is known: the operation may be done before.
-        with self._lock:
-            self._tag += 1
-            tag = self._tag
-            request.raw.queue = self._queue
-            request.raw.queue_tag = tag
-            number = c_uint64()
-            code = _abi.library().submit(byref(request.raw), 1, byref(number))
-            if code:
-                raise _abi.last_error(code)
-            handle = Handle(number.value, request.keep, request.name)
-            self._waiting[tag] = (handle, notify)
-            return handle
+    def _lead(self, me: int) -> bool:
+        """Waits until this thread has to serve; false at the end of the process."""
+        with self._changed:
+            while not self._ending and (self._wanted == 0 or self._leader not in (0, me)):
+                if self._leader == me:
+                    self._leader = 0
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+            self._leader = me
+            return not self._ending
 
     def _serve(self) -> None:
-        ready = select.poll()
-        ready.register(self._event, select.POLLIN)
-        batch = (_abi.Completion * _BATCH)()
-        while True:
-            ready.poll()
-            count = _abi.library().queue_pop(self._queue, batch, _BATCH)
-            for completion in batch[:count]:
-                with self._lock:
-                    handle, notify = self._waiting.pop(completion.tag, (None, None))
-                if handle is None:
-                    continue
-                try:
-                    notify(handle)
-                except Exception:
-                    sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-                handle = notify = None
+        assert self._bell is not None
+        poll = select.poll()
+        poll.register(self._event, select.POLLIN)
+        poll.register(self._bell[0], select.POLLIN)
+        while self._lead(threading.get_ident()):
+            poll.poll()
+            self.drain()
+
+    def end(self) -> None:
+        """No thread of ours enters an interpreter that is being taken down."""
+        if self._pid != os.getpid():
+            return
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+            if self._bell is not None:
+                os.write(self._bell[1], b"\0")
+        for thread in self._threads:
+            thread.join(1)
 
 
-_completions: Optional[Completions] = None
-_making = threading.Lock()
+class _Told:
+    """An operation whose end a function is told of."""
 
+    def __init__(self, home: Completions, tag: int, notify: Callable[[Handle], None]) -> None:
+        self.tag = tag
+        self.lock = threading.Lock()
+        self.handle: Handle | None = None
+        self._home = home
+        self._notify = notify
 
-def completions() -> Completions:
-    """The process's one; a fork child, which has no thread, would get a new one."""
-    global _completions
-    with _making:
-        if _completions is None:
-            _completions = Completions()
-        return _completions
+    def _arrived(self, code: int) -> None:
+        with self.lock:
+            handle = self.handle
+        assert handle is not None
+        self._home.started.pop(self.tag, None)
+        try:
+            self._notify(handle)
+        except Exception:
+            kind, error, trace = sys.exc_info()
+            assert kind is not None and error is not None
+            sys.excepthook(kind, error, trace)
+        finally:
+            self._home.unwanted()
 
 
 def _after_fork() -> None:
-    global _completions, _making
-    _completions = None
-    _making = threading.Lock()
+    Completions._instances.clear()
+    Completions._making = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

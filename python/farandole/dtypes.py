@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from types import ModuleType
+from typing import Any
 
 
 class DType(IntEnum):
+    """The names, in small letters, are those of NumPy, PyTorch and TensorFlow."""
+
     UINT8 = 0
     INT8 = 1
     UINT16 = 2
@@ -31,3 +35,18 @@ class ReduceOp(IntEnum):
     BOR = 6
     BXOR = 7
     ADASUM = 8
+
+
+# Horovod's names, which the adapters have, too.
+Average = ReduceOp.AVERAGE
+Sum = ReduceOp.SUM
+Adasum = ReduceOp.ADASUM
+Min = ReduceOp.MIN
+Max = ReduceOp.MAX
+Product = ReduceOp.PRODUCT
+
+
+def types_of(module: ModuleType) -> dict[Any, DType]:
+    """The element types that a framework has, as keys: those of its attributes named like ours."""
+    named = ((getattr(module, kind.name.lower(), None), kind) for kind in DType)
+    return {theirs: kind for theirs, kind in named if theirs is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import queue
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import core, objects
 from .errors import OperationFailed, RankLost
@@ -26,11 +26,11 @@ class State:
     """What must be the same on all ranks, and be put back after a failure."""
 
     def __init__(self, **kwargs: Any) -> None:
-        self._host_messages: "queue.Queue[Any]" = queue.Queue()
+        self._host_messages: queue.Queue[Any] = queue.Queue()
         self._last_updated_timestamp = 0
-        self._reset_callbacks: List[Callable[[], None]] = []
+        self._reset_callbacks: list[Callable[[], None]] = []
 
-    def register_reset_callbacks(self, callbacks: List[Callable[[], None]]) -> None:
+    def register_reset_callbacks(self, callbacks: list[Callable[[], None]]) -> None:
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
@@ -79,6 +79,10 @@ class State:
 class ObjectState(State):
     """Attributes that are ordinary picklable objects."""
 
+    if TYPE_CHECKING:  # those that were given by keyword
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __init__(
         self,
         bcast_object: Callable[..., Any] = objects.broadcast_object,
@@ -87,15 +91,13 @@ class ObjectState(State):
     ) -> None:
         self._bcast_object = bcast_object
         self._rank = get_rank
-        self._saved_state: Dict[str, Any] = kwargs
+        self._saved_state: dict[str, Any] = kwargs
         for name, value in kwargs.items():
             setattr(self, name, value)
         super().__init__()
 
     def save(self) -> None:
-        self._saved_state = {
-            name: copy.deepcopy(getattr(self, name)) for name in self._saved_state
-        }
+        self._saved_state = {name: copy.deepcopy(getattr(self, name)) for name in self._saved_state}
 
     def restore(self) -> None:
         for name, value in self._saved_state.items():
@@ -138,5 +140,5 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def run_fn(func: Callable[..., Any], reset: Optional[Callable[[], None]] = None) -> Any:
+def run_fn(func: Callable[..., Any], reset: Callable[[], None] | None = None) -> Any:
     return run(func)

@@ -6,13 +6,13 @@ the call itself was wrong.
 
 from __future__ import annotations
 
-from typing import Dict, Type
+from . import _abi
 
 
 class Error(RuntimeError):
     """`rank` is the rank at fault or -1; `host` and `tensor` may be empty."""
 
-    code = 13
+    code: int = _abi.INTERNAL
 
     def __init__(self, message: str, rank: int = -1, host: str = "", tensor: str = "") -> None:
         super().__init__(message)
@@ -24,43 +24,43 @@ class Error(RuntimeError):
 class InvalidArgument(Error, ValueError):
     """The call is wrong; nothing was started."""
 
-    code = 1
+    code = _abi.INVALID_ARGUMENT
 
 
 class DuplicateName(Error, ValueError):
     """An operation of that name is in flight in that process set."""
 
-    code = 3
+    code = _abi.DUPLICATE_NAME
 
 
 class NotInitialised(Error, ValueError):
     """init() has not been called, or shutdown() has."""
 
-    code = 12
+    code = _abi.NOT_INITIALISED
 
 
 class Forked(Error):
     """The process was forked from a rank (a data-loading worker, say) and is not one itself."""
 
-    code = 11
+    code = _abi.FORKED
 
 
 class Timeout(Error, TimeoutError):
     """Not done yet: wait again, or cancel."""
 
-    code = 5
+    code = _abi.TIMEOUT
 
 
 class OutOfMemory(Error, MemoryError):
     """No shared memory left; the message says how much is missing."""
 
-    code = 9
+    code = _abi.OUT_OF_MEMORY
 
 
 class LibraryNotFound(Error, ImportError):
     """libfarandole.so was not found, or does not fit this package."""
 
-    code = 10
+    code = _abi.UNAVAILABLE
 
 
 class OperationFailed(Error):
@@ -70,40 +70,40 @@ class OperationFailed(Error):
 class Mismatch(OperationFailed):
     """Ranks disagree about dtype, shape, op, root or scale. The job can go on."""
 
-    code = 2
+    code = _abi.MISMATCH
 
 
 class RankLost(OperationFailed):
     """A rank died, or left while it was needed. Every later operation fails the same way."""
 
-    code = 4
+    code = _abi.PEER_LOST
 
 
 class Cancelled(OperationFailed):
     """cancel() was called in time."""
 
-    code = 7
+    code = _abi.CANCELLED
 
 
 class ShutDown(OperationFailed):
     """shutdown() was called on this rank while the operation was in flight."""
 
-    code = 8
+    code = _abi.SHUTDOWN
 
 
 class Unavailable(OperationFailed):
     """Something outside could not be had: a socket, a file, the agent."""
 
-    code = 10
+    code = _abi.UNAVAILABLE
 
 
 class Internal(OperationFailed):
     """A defect of Farandole itself."""
 
-    code = 13
+    code = _abi.INTERNAL
 
 
-BY_CODE: Dict[int, Type[Error]] = {
+BY_CODE: dict[int, type[Error]] = {
     kind.code: kind
     for kind in (
         InvalidArgument,

@@ -7,21 +7,22 @@ Waiting releases the interpreter's lock and lets signals through: Ctrl-C works.
 from __future__ import annotations
 
 import collections
-import ctypes
 import os
 import time
-from ctypes import byref, c_int32, c_int64, c_uint64
-from typing import Any, Callable, Deque, List, NamedTuple, Optional, Sequence, Tuple
+from ctypes import byref, c_int32, c_uint64
+from typing import Callable, NamedTuple, Sequence
 
 from . import _abi
+from ._library import check, exception_of, last_error, library, result_of
 from .errors import Error, Timeout
+from .requests import Request
 
 # A signal that another thread of the process took is seen at the latest after this time.
 _SLICE_MS = 200
 
 _forked = False
 # Operations whose Handle is gone while they go on: (id, buffers).
-_orphans: Deque[Tuple[int, Any]] = collections.deque()
+_orphans: collections.deque[tuple[int, object]] = collections.deque()
 
 
 def _after_fork() -> None:
@@ -42,8 +43,8 @@ class Result(NamedTuple):
 
     address: int
     nbytes: int
-    shape: Tuple[int, ...]
-    splits: Tuple[int, ...]  # rows received from each member
+    shape: tuple[int, ...]
+    splits: tuple[int, ...]  # rows received from each member
     last_joined: int
     source: int
 
@@ -51,23 +52,23 @@ class Result(NamedTuple):
 class Handle:
     """An operation in flight. Made by the functions of `farandole.core`."""
 
-    __slots__ = ("id", "_name", "_keep", "_code", "__weakref__")
+    __slots__ = ("__weakref__", "_code", "_keep", "_name", "id")
 
-    def __init__(self, number: int, keep: Any = None, name: Optional[str] = None) -> None:
+    def __init__(self, number: int, keep: object = None, name: str | None = None) -> None:
         self.id = number
         self._name = name
         self._keep = keep
-        self._code: Optional[int] = None  # once done
+        self._code: int | None = None  # once done
 
-    def wait(self, timeout: Optional[float] = None) -> None:
+    def wait(self, timeout: float | None = None) -> None:
         """Until the operation is done; raises its error, or Timeout after so many seconds."""
         if self._code is None:
             self._wait(timeout)
         if self._code != _abi.OK:
-            raise self.exception()  # type: ignore[misc]
+            raise self._failure()
 
-    def _wait(self, timeout: Optional[float]) -> None:
-        wait = _abi.library().wait
+    def _wait(self, timeout: float | None) -> None:
+        wait = library().wait
         end = None if timeout is None else time.monotonic() + timeout
         limit = _SLICE_MS
         while True:
@@ -82,7 +83,7 @@ class Handle:
             if self.done():
                 return
             if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
-                raise _abi.last_error(code)  # a fork child, a shutdown under way
+                raise last_error(code)  # a fork child, a shutdown under way
             if end is not None and time.monotonic() >= end:
                 name = self.name
                 raise Timeout(f"'{name}' is not done after {timeout} s", tensor=name)
@@ -92,10 +93,10 @@ class Handle:
         if self._code is not None:
             return True
         flag = c_int32()
-        _abi.check(_abi.library().test(self.id, byref(flag)))
+        check(library().test(self.id, byref(flag)))
         if not flag.value:
             return False
-        self._code = self._info().code
+        self._code = result_of(self.id).code
         self._keep = None
         return True
 
@@ -104,21 +105,20 @@ class Handle:
         """What the operation is called in messages; "operation" where it has no name."""
         return self._name or "operation"
 
-    def _info(self) -> _abi.ResultInfo:
-        info = _abi.ResultInfo(ctypes.sizeof(_abi.ResultInfo))
-        _abi.check(_abi.library().get_result(self.id, byref(info)))
-        return info
-
-    def exception(self) -> Optional[Error]:
+    def exception(self) -> Error | None:
         """The error of an operation that is done; None if it succeeded or goes on."""
         if not self.done() or self._code == _abi.OK:
             return None
-        return self._info().error.exception(self._code or 0)
+        return self._failure()
+
+    def _failure(self) -> Error:
+        info = result_of(self.id)
+        return exception_of(info.error, info.code)
 
     def result(self) -> Result:
         """What the operation left. Waits for it."""
         self.wait()
-        info = self._info()
+        info = result_of(self.id)
         return Result(
             info.data or 0,
             info.bytes,
@@ -132,11 +132,11 @@ class Handle:
         """Withdraws the operation if no other rank has begun with it; whether that was possible."""
         if self.done():
             return False
-        code = _abi.library().cancel(self.id)
+        code = library().cancel(self.id)
         if code == _abi.OK:
             return True
-        if code != 10:  # "it is running or done" is an answer, not an error
-            raise _abi.last_error(code)
+        if code != _abi.UNAVAILABLE:  # "it is running or done" is an answer, not an error
+            raise last_error(code)
         return False
 
     def __del__(self) -> None:
@@ -146,24 +146,24 @@ class Handle:
             if self._code is None and not self.done():
                 _orphans.append((self.id, self._keep))
                 return
-            _abi.library().release(self.id)
+            library().release(self.id)
         except Exception:  # the interpreter may be half gone
             pass
 
 
 def _sweep() -> None:
     """Lets go of the buffers of orphans that are done. Others may be added at any moment."""
-    library = _abi.library()
+    found = library()
     flag = c_int32()
     for _ in range(len(_orphans)):
         try:
             number, keep = _orphans.popleft()
         except IndexError:  # another thread does the same
             return
-        if library.test(number, byref(flag)) == _abi.OK and not flag.value:
+        if found.test(number, byref(flag)) == _abi.OK and not flag.value:
             _orphans.append((number, keep))
         else:
-            library.release(number)
+            found.release(number)
 
 
 def handles_in_flight() -> int:
@@ -173,83 +173,28 @@ def handles_in_flight() -> int:
     return len(_orphans)
 
 
-class Request:
-    """One operation to be: what `farandole_request` has, and the buffers to keep alive."""
-
-    __slots__ = ("raw", "keep", "name")
-
-    def __init__(
-        self,
-        operation: int,
-        *,
-        input: int = 0,
-        output: int = 0,
-        output_bytes: int = _abi.BYTES_UNKNOWN,
-        shape: Sequence[int] = (),
-        dtype: int = 0,
-        op: int = 0,
-        root: int = 0,
-        set: int = 0,
-        tag: int = 0,
-        name: Optional[str] = None,
-        splits: Optional[Sequence[int]] = None,
-        prescale: float = 1.0,
-        postscale: float = 1.0,
-        group: int = 0,
-        will_wait: bool = False,
-        keep: Any = None,
-    ) -> None:
-        ndim = len(shape)
-        sizes = (c_int64 * ndim)(*shape)
-        nsplits = 0 if splits is None else len(splits)
-        parts = (c_int64 * nsplits)(*splits) if splits is not None else None
-        self.raw = _abi.Request(
-            ctypes.sizeof(_abi.Request),
-            operation,
-            dtype,
-            op,
-            root,
-            set,
-            _abi.FLAG_WILL_WAIT if will_wait else 0,
-            tag,
-            None if name is None else name.encode(),
-            input,
-            output,
-            sizes,
-            ndim,
-            nsplits,
-            parts,
-            prescale,
-            postscale,
-            group,
-            output_bytes=output_bytes,
-        )
-        self.keep = keep
-        self.name = name
-
-
-def submit(request: Request, notify: Optional[Callable[[Handle], None]] = None) -> Handle:
+def submit(request: Request, notify: Callable[[Handle], None] | None = None) -> Handle:
     """Starts one operation.
 
     notify(handle) is called on a Python thread of Farandole's own once the operation is done.
     """
     if _orphans:
         _sweep()
-    number = c_uint64()
     if notify is not None:
-        from .completions import completions
+        from .completions import Completions
 
-        return completions().submit(request, notify)
-    code = _abi.library().submit(byref(request.raw), 1, byref(number))
-    if code:
-        raise _abi.last_error(code)
+        return Completions.here().start(request, notify)
+    number = c_uint64()
+    code = library().submit(byref(request.raw), 1, byref(number))
+    if code != _abi.OK:
+        raise last_error(code)
     return Handle(number.value, request.keep, request.name)
 
 
 _groups = 0
 
 
-def submit_group(requests: Sequence[Request]) -> List[Handle]:
+def submit_group(requests: Sequence[Request]) -> list[Handle]:
     """Starts several operations of one process set that run together or not at all."""
     global _groups
     if _orphans:
@@ -261,9 +206,9 @@ def submit_group(requests: Sequence[Request]) -> List[Handle]:
     for raw in array:
         raw.group = _groups
     numbers = (c_uint64 * len(requests))()
-    code = _abi.library().submit(array, len(requests), numbers)
-    if code:
-        raise _abi.last_error(code)
+    code = library().submit(array, len(requests), numbers)
+    if code != _abi.OK:
+        raise last_error(code)
     return [
         Handle(number, request.keep, request.name) for number, request in zip(numbers, requests)
     ]

@@ -3,21 +3,22 @@
 An exception that leaves the program prints its traceback first. Then the rank ends with code 1,
 whatever threads, workers and destructors are still there, so that the other ranks learn of it at
 once and the launcher names the right cause. A rank that ends with another code than 0 in any other
-way (sys.exit, raise SystemExit) does not say good-bye to the others: they would fail for want of it,
-and end before it has. Python does not tell the code to functions at exit, but C does: later, which
-is too late for operations that MPI or connections carry. For these, sys.exit gives a hint.
+way (sys.exit, raise SystemExit) does not say good-bye to the others: they would fail for want of
+it, and end before it has. Python does not tell the code to functions at exit, but C does: later,
+which is too late for operations that MPI or connections carry. For these, sys.exit gives a hint.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
 import threading
-from typing import Any, NoReturn
+from typing import Any
 
-from . import _abi
+from ._library import library
 from .handles import forked
 
 # Functions registered with atexit have so much time after an exception.
@@ -45,29 +46,27 @@ def install(size: int) -> None:
         sys.exit = _on_sys_exit
 
 
-def _on_sys_exit(status: Any = None) -> NoReturn:
+def _on_sys_exit(status: Any = None) -> Any:
     global _failing
     # In another thread it ends only that thread.
     if threading.current_thread() is threading.main_thread():
         _failing = status is not None and status != 0
-    _previous_exit(status)
+    return _previous_exit(status)
 
 
 def _at_exit() -> None:
     if forked() or _failed:
         return
     if "mpi4py.MPI" in sys.modules and not _failing:
-        _abi.library().shutdown()  # mpi4py ends MPI with Python, before C tells the code
+        library().shutdown()  # mpi4py ends MPI with Python, before C tells the code
     else:
-        _abi.library().end_with_process(_failing)
+        library().end_with_process(_failing)
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):
             stream.flush()
-        except Exception:
-            pass
 
 
 def _end_soon(code: int) -> None:
@@ -84,15 +83,13 @@ def _on_exception(kind: Any, value: Any, traceback: Any) -> None:
     # An exception of a thread does not end the program, nor does one that is only being shown.
     if forked() or threading.current_thread() is not threading.main_thread():
         return
-    if not _abi.library().is_initialised():
+    if not library().is_initialised():
         return
     _failed = True
     code = 128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1
     _end_soon(code)  # first: everything below may wait for a lock of some thread
     _flush()
-    try:
+    with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
-    except BaseException:
-        pass
     _flush()
     os._exit(code)

@@ -6,8 +6,8 @@ import ctypes
 from ctypes import byref, c_void_p
 from typing import Any
 
-from . import _abi
-from .handles import forked
+from ._library import check, library
+from .handles import Handle, forked
 
 
 class SharedBuffer:
@@ -17,32 +17,35 @@ class SharedBuffer:
         self.nbytes = nbytes
         self.address = 0
         memory = c_void_p()
-        _abi.check(_abi.library().allocate(max(1, nbytes), byref(memory)))
+        check(library().allocate(max(1, nbytes), byref(memory)))
         self.address = memory.value or 0
 
-    def view(self) -> Any:
+    def view(self) -> ctypes.Array[ctypes.c_ubyte]:
         """A writable buffer, for numpy.frombuffer and the like, that keeps the memory alive."""
-        view = (ctypes.c_ubyte * self.nbytes).from_address(self.address)
-        view._owner = self
-        return view
+        return _owned(self.address, self.nbytes, self)
 
     def is_shared(self) -> bool:
-        return bool(_abi.library().is_shared(self.address, self.nbytes))
+        return bool(library().is_shared(self.address, self.nbytes))
 
     def __del__(self) -> None:
         try:
             if self.address and not forked():
-                _abi.library().free(self.address)
+                library().free(self.address)
         except Exception:  # the interpreter may be half gone
             pass
 
 
-def result_view(handle: Any) -> Any:
+def result_view(handle: Handle) -> ctypes.Array[ctypes.c_ubyte]:
     """The result of a finished operation that the library owns, as a buffer that keeps it alive."""
     result = handle.result()
-    view = (ctypes.c_ubyte * result.nbytes).from_address(result.address or ctypes.addressof(_EMPTY))
-    view._owner = handle
-    return view
+    return _owned(result.address or ctypes.addressof(_EMPTY), result.nbytes, handle)
+
+
+def _owned(address: int, nbytes: int, owner: object) -> ctypes.Array[ctypes.c_ubyte]:
+    view: Any = (ctypes.c_ubyte * nbytes).from_address(address)
+    view._owner = owner
+    made: ctypes.Array[ctypes.c_ubyte] = view
+    return made
 
 
 _EMPTY = ctypes.c_ubyte()

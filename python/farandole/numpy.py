@@ -2,70 +2,52 @@
 
     import farandole.numpy as fnp
     total = fnp.allreduce(numpy.ones(10), op=fnp.Sum)
+
+`allreduce_` and `shared` are the two that need no copy.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Sequence
 
 import numpy
 
 from . import _abi, core, objects
-from .basics import *  # noqa: F401,F403
-from .core import ReduceOp
+from .basics import *  # noqa: F403
+from .dtypes import Adasum, Average, DType, Max, Min, Product, ReduceOp, Sum  # noqa: F401
 from .errors import InvalidArgument
 from .handles import Handle as CoreHandle
 from .handles import Request, submit, submit_group
 from .process_sets import AnySet, set_id
-
-Average = ReduceOp.AVERAGE
-Sum = ReduceOp.SUM
-Adasum = ReduceOp.ADASUM
-Min = ReduceOp.MIN
-Max = ReduceOp.MAX
-Product = ReduceOp.PRODUCT
 
 broadcast_object = objects.broadcast_object
 allgather_object = objects.allgather_object
 barrier = core.barrier
 join = core.join
 
-_DTYPES = {
-    "uint8": core.DType.UINT8,
-    "int8": core.DType.INT8,
-    "uint16": core.DType.UINT16,
-    "int16": core.DType.INT16,
-    "int32": core.DType.INT32,
-    "int64": core.DType.INT64,
-    "float16": core.DType.FLOAT16,
-    "bfloat16": core.DType.BFLOAT16,  # of the package ml_dtypes
-    "float32": core.DType.FLOAT32,
-    "float64": core.DType.FLOAT64,
-    "bool": core.DType.BOOL,
-    "complex64": core.DType.COMPLEX64,
-    "complex128": core.DType.COMPLEX128,
-}
+# bfloat16 is the one of the package ml_dtypes.
+_DTYPES = {kind.name.lower(): kind for kind in DType}
 # Nobody calculates with these here, but they can be moved.
-_MOVED = {"uint32": core.DType.INT32, "uint64": core.DType.INT64}
+_MOVED = {"uint32": DType.INT32, "uint64": DType.INT64}
 
 
 class Handle:
     """An operation in flight; wait() returns its result."""
 
-    def __init__(self, parts: List[CoreHandle], finish: Callable[[], Any]) -> None:
+    def __init__(self, parts: list[CoreHandle], finish: Callable[[], Any]) -> None:
         self._parts = parts
         self._finish = finish
 
     def done(self) -> bool:
         return all(part.done() for part in self._parts)
 
-    def wait(self, timeout: Optional[float] = None) -> Any:
+    def wait(self, timeout: float | None = None) -> Any:
         for part in self._parts:
             part.wait(timeout)
         return self._finish()
 
 
-def _array(value: Any, what: str, name: Optional[str], moved: bool = False) -> Tuple[Any, int]:
+def _array(value: Any, what: str, name: str | None, moved: bool = False) -> tuple[Any, int]:
     array = numpy.ascontiguousarray(value).reshape(numpy.shape(value))
     found = _DTYPES.get(array.dtype.name)
     if found is None and moved:
@@ -81,8 +63,8 @@ def _array(value: Any, what: str, name: Optional[str], moved: bool = False) -> T
 
 
 def _reduce_request(
-    value: Any, op: int, name: Optional[str], prescale: float, postscale: float, process_set: AnySet
-) -> Tuple[Request, Any]:
+    value: Any, op: int, name: str | None, prescale: float, postscale: float, process_set: AnySet
+) -> tuple[Request, Any]:
     array, dtype = _array(value, "allreduce", name)
     output = numpy.empty_like(array)
     request = Request(
@@ -105,7 +87,7 @@ def _reduce_request(
 def allreduce_async(
     array: Any,
     op: int = Average,
-    name: Optional[str] = None,
+    name: str | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: AnySet = 0,
@@ -119,7 +101,7 @@ def allreduce_async(
 def allreduce(
     array: Any,
     op: int = Average,
-    name: Optional[str] = None,
+    name: str | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: AnySet = 0,
@@ -129,7 +111,7 @@ def allreduce(
 
 
 def allreduce_(
-    array: numpy.ndarray, op: int = Average, name: Optional[str] = None, process_set: AnySet = 0
+    array: numpy.ndarray, op: int = Average, name: str | None = None, process_set: AnySet = 0
 ) -> numpy.ndarray:
     """In place; the array must be contiguous."""
     if not isinstance(array, numpy.ndarray) or not array.flags.c_contiguous:
@@ -143,13 +125,11 @@ def allreduce_(
 
 
 def grouped_allreduce(
-    arrays: Sequence[Any], op: int = Average, name: Optional[str] = None, process_set: AnySet = 0
-) -> List[numpy.ndarray]:
+    arrays: Sequence[Any], op: int = Average, name: str | None = None, process_set: AnySet = 0
+) -> list[numpy.ndarray]:
     """Several arrays, reduced together or not at all."""
     made = [
-        _reduce_request(
-            array, op, None if name is None else f"{name}_{i}", 1.0, 1.0, process_set
-        )
+        _reduce_request(array, op, None if name is None else f"{name}_{i}", 1.0, 1.0, process_set)
         for i, array in enumerate(arrays)
     ]
     parts = submit_group([request for request, _ in made])
@@ -158,13 +138,13 @@ def grouped_allreduce(
     return [output for _, output in made]
 
 
-def _owned(handle: CoreHandle, dtype: Any) -> Tuple[numpy.ndarray, Tuple[int, ...]]:
+def _owned(handle: CoreHandle, dtype: Any) -> tuple[numpy.ndarray, tuple[int, ...]]:
     result = handle.result()
     flat = numpy.frombuffer(core.result_view(handle), dtype=dtype)
     return flat.reshape(result.shape), result.splits
 
 
-def allgather_async(array: Any, name: Optional[str] = None, process_set: AnySet = 0) -> Handle:
+def allgather_async(array: Any, name: str | None = None, process_set: AnySet = 0) -> Handle:
     source, dtype = _array(array, "allgather", name, moved=True)
     part = core.allgather(
         source.ctypes.data,
@@ -177,13 +157,13 @@ def allgather_async(array: Any, name: Optional[str] = None, process_set: AnySet 
     return Handle([part], lambda: _owned(part, source.dtype)[0])
 
 
-def allgather(array: Any, name: Optional[str] = None, process_set: AnySet = 0) -> numpy.ndarray:
+def allgather(array: Any, name: str | None = None, process_set: AnySet = 0) -> numpy.ndarray:
     """All ranks' arrays, one behind the other; first dimensions may differ."""
     return allgather_async(array, name, process_set).wait()
 
 
 def broadcast_async(
-    array: Any, root_rank: int, name: Optional[str] = None, process_set: AnySet = 0
+    array: Any, root_rank: int, name: str | None = None, process_set: AnySet = 0
 ) -> Handle:
     source, dtype = _array(array, "broadcast", name, moved=True)
     output = numpy.empty_like(source)
@@ -202,7 +182,7 @@ def broadcast_async(
 
 
 def broadcast(
-    array: Any, root_rank: int, name: Optional[str] = None, process_set: AnySet = 0
+    array: Any, root_rank: int, name: str | None = None, process_set: AnySet = 0
 ) -> numpy.ndarray:
     """root_rank's values; root_rank is a rank of the world."""
     return broadcast_async(array, root_rank, name, process_set).wait()
@@ -210,10 +190,10 @@ def broadcast(
 
 def alltoall(
     array: Any,
-    splits: Optional[Sequence[int]] = None,
-    name: Optional[str] = None,
+    splits: Sequence[int] | None = None,
+    name: str | None = None,
     process_set: AnySet = 0,
-) -> Tuple[numpy.ndarray, Tuple[int, ...]]:
+) -> tuple[numpy.ndarray, tuple[int, ...]]:
     """splits[i] rows go to member i; the rows received, and how many came from each."""
     source, dtype = _array(array, "alltoall", name, moved=True)
     part = core.alltoall(
@@ -229,7 +209,7 @@ def alltoall(
 
 
 def reducescatter(
-    array: Any, op: int = Average, name: Optional[str] = None, process_set: AnySet = 0
+    array: Any, op: int = Average, name: str | None = None, process_set: AnySet = 0
 ) -> numpy.ndarray:
     """This rank's rows of the reduction; as even as possible, first ranks get one more."""
     source, dtype = _array(array, "reducescatter", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
-from typing import Any, List, Optional
+from typing import Any
 
 from . import core
 from .errors import OperationFailed
@@ -15,20 +15,20 @@ def _dumps(value: Any) -> bytes:
     try:
         import cloudpickle
 
-        return cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        return bytes(cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
     except ImportError:
         return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def _named(name: Optional[str], part: str) -> Optional[str]:
+def _named(name: str | None, part: str) -> str | None:
     return None if name is None else f"{name}.{part}"
 
 
 def broadcast_object(
-    value: Any, root_rank: int = 0, name: Optional[str] = None, process_set: AnySet = 0
+    value: Any, root_rank: int = 0, name: str | None = None, process_set: AnySet = 0
 ) -> Any:
     """root_rank's object, on every member. One that cannot be pickled raises on all of them."""
-    failure: Optional[Exception] = None
+    failure: Exception | None = None
     data = b""
     length = ctypes.c_int64(-1)
     if core.rank() == root_rank:
@@ -72,9 +72,7 @@ def broadcast_object(
     return value if core.rank() == root_rank else pickle.loads(memoryview(buffer))
 
 
-def allgather_object(
-    value: Any, name: Optional[str] = None, process_set: AnySet = 0
-) -> List[Any]:
+def allgather_object(value: Any, name: str | None = None, process_set: AnySet = 0) -> list[Any]:
     """Every member's object, in the order of ranks, without those that have joined."""
     data = _dumps(value)
     buffer = ctypes.create_string_buffer(data, max(1, len(data)))

@@ -16,12 +16,16 @@ options, by keyword only:
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Callable, Optional, Sequence, TypedDict, Union
 
 from . import _abi
 from .dtypes import ReduceOp
-from .handles import Handle, Request, submit
+from .handles import Handle, submit
 from .process_sets import AnySet, set_id
+from .requests import Fields, Request
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 ANY_RANK = _abi.ANY_RANK
 
@@ -29,34 +33,57 @@ Shape = Union[int, Sequence[int]]
 Notify = Optional[Callable[[Handle], None]]
 
 
+class Common(TypedDict, total=False):
+    """The options above."""
+
+    name: str | None
+    process_set: AnySet
+    keep: object
+    will_wait: bool
+    notify: Notify
+    prescale: float
+    postscale: float
+    output_bytes: int
+
+
 def _start(
     operation: int,
     shape: Shape = (),
     *,
+    name: str | None = None,
     process_set: AnySet = 0,
+    keep: object = None,
+    will_wait: bool = False,
     notify: Notify = None,
-    **fields: Any,
+    **fields: Unpack[Fields],
 ) -> Handle:
     sizes = (shape,) if isinstance(shape, int) else shape
-    return submit(Request(operation, shape=sizes, set=set_id(process_set), **fields), notify)
+    fields["set"] = set_id(process_set)
+    request = Request(operation, shape=sizes, name=name, will_wait=will_wait, keep=keep, **fields)
+    return submit(request, notify)
 
 
 def allreduce(
-    input: int, output: int, shape: Shape, dtype: int, op: int = ReduceOp.SUM, **common: Any
+    input: int,
+    output: int,
+    shape: Shape,
+    dtype: int,
+    op: int = ReduceOp.SUM,
+    **common: Unpack[Common],
 ) -> Handle:
     """output may equal input."""
-    return _start(
-        _abi.ALLREDUCE, shape, input=input, output=output, dtype=dtype, op=op, **common
-    )
+    return _start(_abi.ALLREDUCE, shape, input=input, output=output, dtype=dtype, op=op, **common)
 
 
-def allgather(input: int, shape: Shape, dtype: int, output: int = 0, **common: Any) -> Handle:
+def allgather(
+    input: int, shape: Shape, dtype: int, output: int = 0, **common: Unpack[Common]
+) -> Handle:
     """First dimensions may differ. Without output the Handle owns the result: result_view()."""
     return _start(_abi.ALLGATHER, shape, input=input, output=output, dtype=dtype, **common)
 
 
 def broadcast(
-    input: int, output: int, shape: Shape, dtype: int, root: int, **common: Any
+    input: int, output: int, shape: Shape, dtype: int, root: int, **common: Unpack[Common]
 ) -> Handle:
     """root is a rank of the world. output may equal input."""
     return _start(
@@ -69,8 +96,8 @@ def alltoall(
     shape: Shape,
     dtype: int,
     output: int = 0,
-    splits: Optional[Sequence[int]] = None,
-    **common: Any,
+    splits: Sequence[int] | None = None,
+    **common: Unpack[Common],
 ) -> Handle:
     """splits: rows for each member; equal parts without. The result tells the rows received."""
     return _start(
@@ -84,8 +111,8 @@ def reducescatter(
     dtype: int,
     output: int = 0,
     op: int = ReduceOp.SUM,
-    splits: Optional[Sequence[int]] = None,
-    **common: Any,
+    splits: Sequence[int] | None = None,
+    **common: Unpack[Common],
 ) -> Handle:
     """splits: rows of each member; without, as even as possible, larger parts first."""
     return _start(
@@ -107,7 +134,7 @@ def reduce(
     dtype: int,
     root: int,
     op: int = ReduceOp.SUM,
-    **common: Any,
+    **common: Unpack[Common],
 ) -> Handle:
     """The result is at the root only; output may be 0 elsewhere."""
     return _start(
@@ -116,12 +143,10 @@ def reduce(
 
 
 def gather(
-    input: int, shape: Shape, dtype: int, root: int, output: int = 0, **common: Any
+    input: int, shape: Shape, dtype: int, root: int, output: int = 0, **common: Unpack[Common]
 ) -> Handle:
     """Like allgather, at the root only."""
-    return _start(
-        _abi.GATHER, shape, input=input, output=output, dtype=dtype, root=root, **common
-    )
+    return _start(_abi.GATHER, shape, input=input, output=output, dtype=dtype, root=root, **common)
 
 
 def scatter(
@@ -130,8 +155,8 @@ def scatter(
     dtype: int,
     root: int,
     output: int = 0,
-    splits: Optional[Sequence[int]] = None,
-    **common: Any,
+    splits: Sequence[int] | None = None,
+    **common: Unpack[Common],
 ) -> Handle:
     """shape is that of the root's input; elsewhere only its dimensions behind the first count."""
     return _start(
@@ -146,23 +171,30 @@ def scatter(
     )
 
 
-def send(input: int, shape: Shape, dtype: int, peer: int, tag: int = 0, **common: Any) -> Handle:
+def send(
+    input: int, shape: Shape, dtype: int, peer: int, tag: int = 0, **common: Unpack[Common]
+) -> Handle:
     """peer is a rank of the world; matched by peer and tag, not by name."""
     return _start(_abi.SEND, shape, input=input, dtype=dtype, root=peer, tag=tag, **common)
 
 
 def recv(
-    output: int, shape: Shape, dtype: int, peer: int = ANY_RANK, tag: int = 0, **common: Any
+    output: int,
+    shape: Shape,
+    dtype: int,
+    peer: int = ANY_RANK,
+    tag: int = 0,
+    **common: Unpack[Common],
 ) -> Handle:
     """From a rank of the world or from any; result().source tells from whom."""
     return _start(_abi.RECV, shape, output=output, dtype=dtype, root=peer, tag=tag, **common)
 
 
-def barrier_async(**common: Any) -> Handle:
+def barrier_async(**common: Unpack[Common]) -> Handle:
     return _start(_abi.BARRIER, **common)
 
 
-def barrier(process_set: AnySet = 0, timeout: Optional[float] = None) -> None:
+def barrier(process_set: AnySet = 0, timeout: float | None = None) -> None:
     """Returns when all members have called it."""
     barrier_async(process_set=process_set).wait(timeout)
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 from . import errors
 from ._library import find_library
@@ -31,14 +31,14 @@ class RunFailed(errors.OperationFailed):
 def run(
     fn: Callable[..., Any],
     args: Sequence[Any] = (),
-    kwargs: Optional[Dict[str, Any]] = None,
-    np: Optional[int] = None,
-    hosts: Optional[str] = None,
+    kwargs: dict[str, Any] | None = None,
+    np: int | None = None,
+    hosts: str | None = None,
     *,
     options: Sequence[str] = (),
-    executable: Optional[str] = None,
-    env: Optional[Dict[str, str]] = None,
-) -> List[Any]:
+    executable: str | None = None,
+    env: dict[str, str] | None = None,
+) -> list[Any]:
     """Every rank's fn(*args, **kwargs), in the order of ranks.
 
     np, hosts: as `farandole run` has them. options: more of its options. executable: the
@@ -100,11 +100,11 @@ def run(
 
 def _failed(text: str, code: int) -> RunFailed:
     failure = RunFailed("farandole.run: " + text)
-    failure.code = code  # type: ignore[misc]
+    failure.code = code
     return failure
 
 
-def _feed(process: subprocess.Popen, payload: bytes) -> None:
+def _feed(process: subprocess.Popen[str], payload: bytes) -> None:
     stdin = process.stdin
     assert stdin is not None
     try:
@@ -151,7 +151,7 @@ def _pack(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
                 script = (os.path.abspath(path), file.read())
         try:
             call = pickle.dumps((fn, args, kwargs))
-        except Exception as error:  # noqa: BLE001 - pickle raises anything
+        except Exception as error:  # pickle raises anything
             raise errors.InvalidArgument(
                 f"{_name(fn)} or its arguments cannot be sent to the ranks ({error}): define it "
                 "with def at the top of a module, or install cloudpickle for lambdas and such"
@@ -168,11 +168,11 @@ def _name(fn: Callable[..., Any]) -> str:
 class _Reader:
     """Shows the launcher's output as it comes, and takes the marked lines out of it."""
 
-    def __init__(self, process: subprocess.Popen, mark: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], mark: str) -> None:
         self._mark = mark
-        self._pieces: Dict[int, List[str]] = {}
-        self._whole: Dict[int, bool] = {}
-        self.last: List[str] = []
+        self._pieces: dict[int, list[str]] = {}
+        self._whole: dict[int, bool] = {}
+        self.last: list[str] = []
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._read, args=pair, daemon=True)
@@ -188,7 +188,7 @@ class _Reader:
                 self._take(line[at + len(self._mark) :].strip())
                 continue
             with self._lock:
-                self.last = (self.last + [line])[-_LAST_LINES:]
+                self.last = ([*self.last, line])[-_LAST_LINES:]
             target.write(line)
             target.flush()
 
@@ -204,7 +204,7 @@ class _Reader:
         for thread in self._threads:
             thread.join(10)
 
-    def values(self) -> List[Any]:
+    def values(self) -> list[Any]:
         import base64
 
         ranks = sorted(self._whole)

@@ -34,7 +34,7 @@ def _load_script(path: str, source: str) -> None:
     module.__file__ = path
     module.__spec__ = importlib.util.spec_from_loader("__farandole_main__", None)
     sys.modules["__farandole_main__"] = sys.modules["__main__"] = module
-    exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - it is the caller's own
+    exec(compile(source, path, "exec"), module.__dict__)  # it is the caller's own
 
 
 def _give_back(value: Any) -> None:

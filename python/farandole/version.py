@@ -1,3 +1,3 @@
-"""The version of the Python package; the library's own is `farandole._abi.library_version()`."""
+"""The version: CMake and tools/wheel read it here. Tests compare it with the library's."""
 
 __version__ = "0.1.0"

@@ -52,7 +52,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
                     file=sys.stderr,
                 )
 
-        spec.loader.exec_module = exec_module
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __version__ = "0.28.1"
 
 
-def run(*args, **kwargs):
+def run(*args: Any, **kwargs: Any) -> list[Any]:
     """horovod.run(): see horovod.runner.run."""
     from .runner import run as start
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, Dict, List, Optional
+from typing import Callable
 
 import pytest
 
@@ -20,6 +20,10 @@ TREE = Path(os.environ.get("FARANDOLE_TREE", ROOT / "build"))
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("FARANDOLE_LIBRARY", str(TREE / "lib" / "libfarandole.so"))
 
+# A shell that starts tests in the background has SIGINT ignored, which ranks would inherit: some of
+# them are interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Finished:
     """A job that has ended: exit code, and what it printed (both streams, in order)."""
@@ -28,18 +32,18 @@ class Finished:
         self.code = code
         self.output = output
 
-    def expect_success(self) -> "Finished":
+    def expect_success(self) -> Finished:
         assert self.code == 0, f"exit code {self.code}; the job printed:\n{self.output}"
         return self
 
-    def expect_failure(self, *texts: str) -> "Finished":
+    def expect_failure(self, *texts: str) -> Finished:
         assert self.code != 0, f"the job should have failed; it printed:\n{self.output}"
         for text in texts:
             assert text in self.output, f"{text!r} is missing in:\n{self.output}"
         return self
 
 
-def command(np: int, script: str, *args: str, options: tuple = ()) -> List[str]:
+def command(np: int, script: str, *args: str, options: tuple = ()) -> list[str]:
     path = HERE / "ranks" / script
     return [
         str(TREE / "bin" / "farandole"),
@@ -54,10 +58,10 @@ def command(np: int, script: str, *args: str, options: tuple = ()) -> List[str]:
 
 
 def run_command(
-    words: List[str],
-    env: Optional[Dict[str, str]] = None,
+    words: list[str],
+    env: dict[str, str] | None = None,
     timeout: float = 120,
-    cwd: Optional[Path] = None,
+    cwd: Path | None = None,
 ) -> Finished:
     """Runs a command to its end, in a process group of its own that never outlives the test."""
     environment = dict(os.environ)
@@ -96,7 +100,7 @@ def launch() -> Callable[..., Finished]:
         np: int,
         script: str,
         *args: str,
-        env: Optional[Dict[str, str]] = None,
+        env: dict[str, str] | None = None,
         timeout: float = 120,
         options: tuple = (),
     ) -> Finished:

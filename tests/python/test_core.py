@@ -77,9 +77,7 @@ def test_an_exit_that_is_caught_changes_nothing(launch):
     assert done.output.count("leaves") == 2
 
 
-@pytest.mark.parametrize(
-    "how", ["interrupt", "interrupt in a thread", "init without the others"]
-)
+@pytest.mark.parametrize("how", ["interrupt", "interrupt in a thread", "init without the others"])
 def test_interrupt_while_waiting(launch, how):
     done = launch(2, "core_faults.py", how, timeout=60)
     done.expect_failure("[0]<stdout>:interrupted", "first cause: rank 0")

@@ -6,6 +6,7 @@ import os
 import sys
 
 import pytest
+
 from conftest import HERE, ROOT, TREE, run_command
 
 
@@ -38,6 +39,8 @@ def test_asynchronous_loader():
     from horovod.data import AsyncDataLoaderMixin, BaseDataLoader
 
     class Loader(BaseDataLoader):
+        fails_at = -1
+
         def __len__(self):
             return 5
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 import pytest
+
 from conftest import HERE, ROOT, run_command
 
 sys.path.insert(0, str(HERE / "ranks"))
-import run_functions  # noqa: E402
-
-import farandole  # noqa: E402
+import farandole
+import run_functions
 
 
 def test_values_in_the_order_of_ranks_and_output_shown(capfd):

@@ -37,9 +37,7 @@ def copying_compiler(monkeypatch, cache, tmp_path):
     shutil.copy(library, tmp_path / "kept.so")
     script = tmp_path / "compiler"
     script.write_text(
-        "#!/bin/sh\n"
-        'while [ "$1" != -o ]; do shift; done\n'
-        f'cp "{tmp_path}/kept.so" "$2"\n'
+        f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp "{tmp_path}/kept.so" "$2"\n'
     )
     script.chmod(0o755)
 
@@ -133,7 +131,9 @@ def test_compiler_that_fails(build_ops, monkeypatch, tmp_path):
     script.chmod(0o755)
     monkeypatch.setenv("FARANDOLE_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("CXX", str(script))
-    with pytest.raises(build_ops.CannotBuild, match="failed with code 3: all.cc:1: error: bad day"):
+    with pytest.raises(
+        build_ops.CannotBuild, match=r"failed with code 3: all\.cc:1: error: bad day"
+    ):
         build_ops.library_path()
     assert not [each for each in os.listdir(tmp_path / "empty") if not each.endswith(".lock")]
 

@@ -7,6 +7,7 @@ import re
 
 import pytest
 import torch
+
 from conftest import command, run_command
 
 EXAMPLES = "../../../examples/python"

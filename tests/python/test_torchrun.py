@@ -1,15 +1,17 @@
-"""Ranks that PyTorch's own torchrun has started, on this machine and without a secret: they meet on the loopback."""
+"""Ranks that torchrun has started, on this machine and without a secret: they meet on loopback."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
+
 from conftest import HERE, ROOT, TREE, run_command
 
 
 @pytest.mark.parametrize("how", ["itself", "backend"])
-def test_torchrun(how: str, tmp_path) -> None:
+def test_torchrun(how: str, tmp_path: Path) -> None:
     env = {
         "FARANDOLE_LIBRARY": str(TREE / "lib" / "libfarandole.so"),
         "PYTHONPATH": str(ROOT / "python"),

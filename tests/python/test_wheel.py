@@ -7,6 +7,7 @@ import sys
 import zipfile
 
 import pytest
+
 from conftest import HERE, ROOT, TREE, run_command
 
 SCRIPT = """
@@ -53,15 +54,21 @@ def test_no_symbol_of_a_newer_glibc(wheels, tmp_path):
 def test_install_offline_and_run(wheels, tmp_path):
     place = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, timeout=120)
-    install = [str(place / "bin" / "python"), "-m", "pip", "install", "--no-index", "-q"]
+    python = str(place / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--no-index", "-q"]
     run_command(install + [str(each) for each in wheels]).expect_success()
+    # pip makes the same one of a source folder that has been built.
+    built = tmp_path / "built"
+    make = [python, "-m", "pip", "wheel", "--no-index", "--no-deps", "-q", "-w", str(built)]
+    where = ["--config-settings", f"build-dir={TREE}"]
+    run_command([*make, *where, str(ROOT)]).expect_success()
+    assert (built / wheels[0].name).read_bytes() == wheels[0].read_bytes()
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    python = str(place / "bin" / "python")
     for name in ("farandole run", "horovodrun"):
         words = name.split()
         words[0] = str(place / "bin" / words[0])
-        done = run_command(words + ["-np", "2", python, str(script)], cwd=tmp_path).expect_success()
+        done = run_command([*words, "-np", "2", python, str(script)], cwd=tmp_path).expect_success()
         for rank in (0, 1):
             assert f"rank {rank} of 2" in done.output
     words = [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
-from ..basics import *  # noqa: F401,F403
+from ..basics import *  # noqa: F403
 from ..errors import OperationFailed as HorovodInternalError  # noqa: F401
 from ..process_sets import ProcessSet, global_process_set  # noqa: F401
 from ..tensorflow import collectives as _collectives
@@ -44,11 +44,11 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
 def allreduce(
     value: Any,
-    name: Optional[str] = None,
-    average: Optional[bool] = None,
+    name: str | None = None,
+    average: bool | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    op: Optional[int] = None,
+    op: int | None = None,
     compression: Any = Compression.none,
 ) -> Any:
     return _result(
@@ -64,13 +64,13 @@ def allreduce(
     )
 
 
-def allgather(value: Any, name: Optional[str] = None) -> Any:
+def allgather(value: Any, name: str | None = None) -> Any:
     return _result(_mpi_ops.allgather(value, name))
 
 
-def broadcast(value: Any, root_rank: int, name: Optional[str] = None) -> Any:
+def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
     return _result(_mpi_ops.broadcast(value, root_rank, name))
 
 
-def reducescatter(value: Any, name: Optional[str] = None, op: int = Average) -> Any:
+def reducescatter(value: Any, name: str | None = None, op: int = Average) -> Any:
     return _result(_collectives.reducescatter(value, name=name, op=op))

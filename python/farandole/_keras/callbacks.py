@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable
 
 import numpy
 
@@ -13,13 +13,13 @@ from .. import numpy as arrays
 from ..tensorflow.functions import broadcast_variables
 
 
-def optimizer_variables(optimizer: Any) -> List[Any]:
+def optimizer_variables(optimizer: Any) -> list[Any]:
     """A method in some generations of Keras, a property in others."""
     found = optimizer.variables
     return list(found() if callable(found) else found)
 
 
-def weights_and_state(model: Any) -> List[Any]:
+def weights_and_state(model: Any) -> list[Any]:
     """What must be the same everywhere; seeds of random layers are not."""
     optimizer = getattr(model, "optimizer", None)
     return list(model.weights) + ([] if optimizer is None else optimizer_variables(optimizer))
@@ -27,7 +27,7 @@ def weights_and_state(model: Any) -> List[Any]:
 
 @functools.lru_cache(maxsize=None)
 def callbacks(keras: Any) -> SimpleNamespace:
-    Callback = keras.callbacks.Callback
+    Callback: Any = keras.callbacks.Callback
 
     class BroadcastGlobalVariablesCallback(Callback):
         """root_rank's weights and optimizer state everywhere, after the first batch.
@@ -36,7 +36,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
         """
 
         def __init__(
-            self, root_rank: int, device: str = "", local_variables: Optional[List[Any]] = None
+            self, root_rank: int, device: str = "", local_variables: list[Any] | None = None
         ) -> None:
             super().__init__()
             self.root_rank = root_rank
@@ -62,9 +62,9 @@ def callbacks(keras: Any) -> SimpleNamespace:
 
         def __init__(self, device: str = "") -> None:
             super().__init__()
-            self._allreduce_ops: Dict[str, Any] = {}
+            self._allreduce_ops: dict[str, Any] = {}
 
-        def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
             if not logs:
                 return
             names = sorted(logs)
@@ -83,10 +83,10 @@ def callbacks(keras: Any) -> SimpleNamespace:
             initial_lr: float,
             multiplier: Any,
             start_epoch: int = 0,
-            end_epoch: Optional[int] = None,
+            end_epoch: int | None = None,
             staircase: bool = True,
             momentum_correction: bool = True,
-            steps_per_epoch: Optional[int] = None,
+            steps_per_epoch: int | None = None,
         ) -> None:
             super().__init__()
             if initial_lr is None:
@@ -96,9 +96,9 @@ def callbacks(keras: Any) -> SimpleNamespace:
             self.end_epoch = end_epoch
             self.staircase = staircase
             self.momentum_correction = momentum_correction
-            self.steps_per_epoch = steps_per_epoch
+            self.steps_per_epoch: Any = steps_per_epoch  # known once training begins
             self.current_epoch = 0
-            self._restore_momentum: Optional[float] = None
+            self._restore_momentum: float | None = None
             if callable(multiplier):
                 self.multiplier: Callable[[float], float] = multiplier
             else:
@@ -149,7 +149,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
                 self.model.optimizer.momentum = self._restore_momentum
                 self._restore_momentum = None
 
-        def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
             if logs is not None:
                 logs["lr"] = float(numpy.asarray(self.model.optimizer.learning_rate))
 
@@ -161,7 +161,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
             initial_lr: float,
             warmup_epochs: float = 5,
             momentum_correction: bool = True,
-            steps_per_epoch: Optional[int] = None,
+            steps_per_epoch: int | None = None,
             verbose: int = 0,
         ) -> None:
             def multiplier(epoch: float) -> float:
@@ -181,7 +181,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
             )
             self.verbose = verbose
 
-        def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
             super().on_epoch_end(epoch, logs)
             if epoch == (self.end_epoch or 0) - 1 and self.verbose > 0 and core.rank() == 0:
                 rate = float(numpy.asarray(self.model.optimizer.learning_rate))
@@ -197,7 +197,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
             save_weights_only: bool = False,
             mode: str = "auto",
             save_freq: Any = "epoch",
-            filepath: Optional[str] = None,
+            filepath: str | None = None,
         ) -> None:
             if filepath is None:
                 filepath = "best_model" + (".weights.h5" if save_weights_only else ".keras")

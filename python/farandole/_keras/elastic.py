@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import SimpleNamespace
-from typing import Any, List
+from typing import Any
 
 import numpy
 
@@ -21,11 +21,11 @@ class TensorFlowKerasState(ObjectState):
     ) -> None:
         self.model = model
         self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
-        self._kept: List[numpy.ndarray] = []
+        self._kept: list[numpy.ndarray] = []
         super().__init__(**kwargs)
         self._keep()
 
-    def _variables(self) -> List[Any]:
+    def _variables(self) -> list[Any]:
         state = [] if self.optimizer is None else optimizer_variables(self.optimizer)
         return list(self.model.weights) + state
 
@@ -49,7 +49,7 @@ class TensorFlowKerasState(ObjectState):
 
 @functools.lru_cache(maxsize=None)
 def callbacks(keras: Any) -> SimpleNamespace:
-    Callback = keras.callbacks.Callback
+    Callback: Any = keras.callbacks.Callback
 
     class CommitStateCallback(Callback):
         """Commits the state every so many batches, and after every epoch."""

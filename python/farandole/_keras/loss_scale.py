@@ -30,8 +30,8 @@ def reduce_before_loss_scaling() -> None:
                 "op=Adasum inside of loss scaling: each rank would decide for itself whether to "
                 "step; put DistributedOptimizer around the LossScaleOptimizer"
             )
-        variables = self._trainable_variables if trainable_variables is None else list(
-            trainable_variables
+        variables = (
+            self._trainable_variables if trainable_variables is None else list(trainable_variables)
         )
         reduced = inner._farandole_reducer.reduce(list(grads), variables)
         given = None if trainable_variables is None else variables

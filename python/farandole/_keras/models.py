@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Sequence
 
 from .optimizers import Distributed, distribute
 
@@ -10,8 +10,8 @@ from .optimizers import Distributed, distribute
 def load_model(
     keras: Any,
     filepath: Any,
-    custom_optimizers: Optional[Sequence[Any]],
-    custom_objects: Optional[Dict[str, Any]],
+    custom_optimizers: Sequence[Any] | None,
+    custom_objects: dict[str, Any] | None,
     **options: Any,
 ) -> Any:
     """The state of the optimizer is kept. Rank 0 alone may load, if variables are broadcast."""

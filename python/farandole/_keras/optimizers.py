@@ -7,7 +7,7 @@ the optimizer it is made from: what is saved from it can be loaded where Farando
 from __future__ import annotations
 
 import functools
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 import tensorflow as tf
 
@@ -38,6 +38,11 @@ class Distributed:
 class _Keras3(Distributed):
     """apply() is where every way to update ends; apply_gradients() calls it."""
 
+    # Of the optimizer's own class, the other base.
+    gradient_accumulation_steps: Any
+    _iterations: Any
+    _trainable_variables: Any
+
     _farandole_sum_of_passes = False
     _farandole_reduced = False  # while loss scaling, which has reduced already, calls this one
     _farandole_variables: Sequence[Any] = ()
@@ -53,8 +58,8 @@ class _Keras3(Distributed):
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         grads = list(grads)
-        variables = self._trainable_variables if trainable_variables is None else list(
-            trainable_variables
+        variables = (
+            self._trainable_variables if trainable_variables is None else list(trainable_variables)
         )
         given = trainable_variables is not None
         if self._farandole_combines_steps():
@@ -82,7 +87,11 @@ class _Keras3(Distributed):
 class _Keras2(Distributed):
     """Both generations of Keras 2: minimize() calls apply_gradients()."""
 
-    _farandole_aggregation: Optional[LocalAggregation] = None
+    # Of the optimizer's own class, the other base.
+    iterations: Any
+    build: Any
+
+    _farandole_aggregation: LocalAggregation | None = None
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         grads, variables = zip(*grads_and_vars)
@@ -124,8 +133,7 @@ def _check(optimizer: Any) -> None:
         raise ValueError("this optimizer is distributed already")
     if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
         raise ValueError(
-            "an optimizer of Keras or tf.compat.v1.train is needed, not "
-            f"{type(optimizer).__name__}"
+            f"an optimizer of Keras or tf.compat.v1.train is needed, not {type(optimizer).__name__}"
         )
     if is_keras_3(optimizer):
         import keras
@@ -138,7 +146,7 @@ def _check(optimizer: Any) -> None:
 
 def distribute(
     optimizer: Any,
-    name: Optional[str] = None,
+    name: str | None = None,
     device_dense: str = "",
     device_sparse: str = "",
     compression: Any = Compression.none,
@@ -172,7 +180,7 @@ def distribute(
     if backward_passes_per_step < 1:
         raise ValueError("backward_passes_per_step must be at least 1")
     third = is_keras_3(optimizer)
-    made = type(
+    made: Any = type(
         kind.__name__,
         (_Keras3 if third else _Keras2, kind),
         {"__module__": kind.__module__, "__doc__": kind.__doc__},

@@ -16,7 +16,7 @@ import ctypes
 import mmap
 import os
 import sys
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -32,7 +32,7 @@ _MREMAP_MAYMOVE_FIXED = 3
 def called_by_autograd(depth: int = 2) -> bool:
     """Whether the caller of the calling function is C++ within backward(): DDP, and no script."""
     try:
-        name = sys._getframe(depth).f_globals.get("__name__", "")
+        name: str = sys._getframe(depth).f_globals.get("__name__", "")
     except ValueError:  # a thread of the engine's own
         return True
     return name.startswith("torch.autograd")
@@ -43,7 +43,7 @@ class _Place:
 
     def __init__(self, storage: Any) -> None:
         self.reference = StorageWeakRef(storage)
-        self.buffer: Optional[SharedBuffer] = None
+        self.buffer: SharedBuffer | None = None
         self.shared = 0  # address of its shared pages
         self.uses = 0
         self.last = False  # of the last backward() it was used in
@@ -55,8 +55,8 @@ class Buckets:
     """The storages that DDP has given so far. The interpreter's lock guards it."""
 
     def __init__(self) -> None:
-        self._places: Dict[int, _Place] = {}  # by address of the storage's memory
-        self._latest: Optional[_Place] = None
+        self._places: dict[int, _Place] = {}  # by address of the storage's memory
+        self._latest: _Place | None = None
         self._remap = ctypes.CDLL(None, use_errno=True).mremap
         self._remap.restype = ctypes.c_void_p
         self._remap.argtypes = [
@@ -67,7 +67,7 @@ class Buckets:
             ctypes.c_void_p,
         ]
 
-    def find(self, tensor: torch.Tensor) -> Tuple[_Place, int]:
+    def find(self, tensor: torch.Tensor) -> tuple[_Place, int]:
         """The tensor's place, and where the engine finds its elements. Keep place.buffer alive."""
         storage = _storage(tensor)
         base = storage.data_ptr()

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import torch
 
 from .. import errors
+from ..dtypes import ReduceOp, types_of
 
 # By torch.dtype; what a version of PyTorch does not have is left out.
-DTYPES: Dict[torch.dtype, int] = {
-    getattr(torch, name): number
-    for name, number in {
-        "uint8": 0,
-        "int8": 1,
-        "uint16": 2,
-        "int16": 3,
-        "int32": 4,
-        "int64": 5,
-        "float16": 6,
-        "bfloat16": 7,
-        "float32": 8,
-        "float64": 9,
-        "bool": 10,
-        "complex64": 11,
-        "complex128": 12,
-    }.items()
-    if hasattr(torch, name)
-}
+DTYPES: dict[torch.dtype, int] = {kind: int(ours) for kind, ours in types_of(torch).items()}
 _BYTES = DTYPES[torch.uint8]
 
 # By RedOpType's name, which is the same in all versions; its numbers are not.
-_REDUCTIONS = {
-    "SUM": 0,
-    "AVG": 1,
-    "MIN": 2,
-    "MAX": 3,
-    "PRODUCT": 4,
-    "BAND": 5,
-    "BOR": 6,
-    "BXOR": 7,
+_REDUCTIONS: dict[str, int] = {
+    "SUM": ReduceOp.SUM,
+    "AVG": ReduceOp.AVERAGE,
+    "MIN": ReduceOp.MIN,
+    "MAX": ReduceOp.MAX,
+    "PRODUCT": ReduceOp.PRODUCT,
+    "BAND": ReduceOp.BAND,
+    "BOR": ReduceOp.BOR,
+    "BXOR": ReduceOp.BXOR,
 }
-_by_operator: Dict[int, int] = {}
+_by_operator: dict[int, int] = {}
 
 
-def reduction(operator: object) -> int:
+def reduction(operator: Any) -> int:
     """The number of a ReduceOp."""
     kind = getattr(operator, "op", operator)
     number = _by_operator.get(int(kind))
@@ -56,8 +39,8 @@ def reduction(operator: object) -> int:
             f"ReduceOp.{name} is not possible with the backend farandole; there are "
             + ", ".join(_REDUCTIONS)
         )
-    _by_operator[int(kind)] = _REDUCTIONS[name]
-    return _REDUCTIONS[name]
+    number = _by_operator[int(kind)] = int(_REDUCTIONS[name])
+    return number
 
 
 def reducible(tensor: torch.Tensor, what: str) -> int:
@@ -68,7 +51,7 @@ def reducible(tensor: torch.Tensor, what: str) -> int:
     return number
 
 
-def movable(tensor: torch.Tensor) -> Tuple[int, int]:
+def movable(tensor: torch.Tensor) -> tuple[int, int]:
     """(type, elements): data that is only moved may be of any type; at worst it is bytes."""
     number = DTYPES.get(tensor.dtype)
     if number is None:
@@ -79,5 +62,5 @@ def movable(tensor: torch.Tensor) -> Tuple[int, int]:
 def reduce_op(opts: Any) -> int:
     """The number of the reduction that options of c10d ask for; a sum without any."""
     if opts is None:
-        return 0
+        return ReduceOp.SUM
     return reduction(getattr(opts, "reduceOp", opts))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, List, Sequence
+from typing import Any, Sequence
 
 import torch
 
 from .. import _abi, errors
+from ..requests import make
 from . import memory
 from .dtypes import movable
+from .group import Group
 from .work import Work
 
 
-class Exchange:
+class Exchange(Group):
     """A part of ProcessGroup."""
 
     def all_to_all_single(
@@ -33,7 +34,7 @@ class Exchange:
 
     alltoall_base = all_to_all_single
 
-    def _parts(self, what: str, tensor: torch.Tensor, splits: Any) -> List[int]:
+    def _parts(self, what: str, tensor: torch.Tensor, splits: Any) -> list[int]:
         """Elements for each member, from rows of the first dimension."""
         rows = tensor.shape[0] if tensor.dim() else 1
         width = tensor.numel() // rows if rows else 0
@@ -52,8 +53,8 @@ class Exchange:
 
     def alltoall(
         self,
-        output_tensors: List[torch.Tensor],
-        input_tensors: List[torch.Tensor],
+        output_tensors: list[torch.Tensor],
+        input_tensors: list[torch.Tensor],
         opts: Any = None,
     ) -> Work:
         what = "all_to_all"
@@ -106,16 +107,17 @@ class Exchange:
 
         return self._start(
             what,
-            _abi.ALLTOALL,
-            dtype,
-            (count,),
-            packed.data_ptr(),
-            0,
+            make(
+                _abi.ALLTOALL,
+                (count,),
+                dtype=dtype,
+                input=packed.data_ptr(),
+                splits=[each * scale for each in sent],
+            ),
             result,
             opts,
             finish,
             packed,
-            splits=[each * scale for each in sent],
         )
 
     def send(self, tensors: Any, dst: int, tag: int = 0) -> Work:
@@ -123,17 +125,18 @@ class Exchange:
         dtype, count = movable(used)
         return self._start(
             "send",
-            _abi.SEND,
-            dtype,
-            (count,),
-            used.data_ptr(),
-            0,
+            make(
+                _abi.SEND,
+                (count,),
+                dtype=dtype,
+                input=used.data_ptr(),
+                root=self._ranks[dst],
+                tag=tag,
+            ),
             tensors,
             None,
             None,
             used,
-            root=self._ranks[dst],
-            p2p=tag,
         )
 
     def recv(self, tensors: Any, src: int, tag: int = 0) -> Work:
@@ -146,29 +149,23 @@ class Exchange:
         tensor = memory.one(tensors, what)
         used = tensor if memory.usable(tensor) else torch.empty(tensor.shape, dtype=tensor.dtype)
         dtype, count = movable(used)
-        holder: List[Work] = []
+        holder: list[Work] = []
 
         def finish(result: Any) -> None:
             memory.give_back(tensor, used)
             holder[0]._source = self._ranks.index(result(0).info.source)
             holder.clear()
 
-        home = self._home
-        work = Work(home, what, tensors, self._limit, finish, used)
+        self._check_usable(what)
+        work = Work(self._home, what, tensors, self._limit, finish, used)
         holder.append(work)
-        work._tag = next(home.tags)
-        request = self._request(
-            home.queue,
-            work._tag,
+        request = make(
             _abi.RECV,
-            dtype,
             (count,),
-            0,
-            used.data_ptr(),
+            dtype=dtype,
+            output=used.data_ptr(),
+            output_bytes=memory.size_of(used),
             root=peer,
-            p2p=tag,
-            room=memory.size_of(used),
+            tag=tag,
         )
-        work._start(ctypes.byref(request), 1)
-        home.started_one()
-        return work
+        return self._launch(work, request)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any
 
 import torch
 
 from .. import _abi, errors
+from ..requests import make
 from . import memory
 from .dtypes import movable
+from .group import Group
 from .work import Work
 
 
-class Gathering:
+class Gathering(Group):
     """A part of ProcessGroup."""
 
     def allgather(
@@ -31,16 +33,18 @@ class Gathering:
             together = torch.empty(self._members * used.numel(), dtype=used.dtype)
             return self._start(
                 "all_gather",
-                _abi.ALLGATHER,
-                dtype,
-                (1, count),
-                used.data_ptr(),
-                together.data_ptr(),
+                make(
+                    _abi.ALLGATHER,
+                    (1, count),
+                    dtype=dtype,
+                    input=used.data_ptr(),
+                    output=together.data_ptr(),
+                    output_bytes=memory.size_of(together),
+                ),
                 output_tensors,
                 opts,
                 lambda _: memory.unpack(together, outputs),
                 (used, together),
-                room=memory.size_of(together),
             )
 
         def finish(result: Any) -> None:
@@ -48,11 +52,7 @@ class Gathering:
 
         return self._start(
             "all_gather",
-            _abi.ALLGATHER,
-            dtype,
-            (count,),
-            used.data_ptr(),
-            0,
+            make(_abi.ALLGATHER, (count,), dtype=dtype, input=used.data_ptr()),
             output_tensors,
             opts,
             finish,
@@ -67,16 +67,18 @@ class Gathering:
         finish = None if target is output else lambda _: memory.give_back(output, target)
         return self._start(
             "all_gather_into_tensor",
-            _abi.ALLGATHER,
-            dtype,
-            (1, count),
-            used.data_ptr(),
-            target.data_ptr(),
+            make(
+                _abi.ALLGATHER,
+                (1, count),
+                dtype=dtype,
+                input=used.data_ptr(),
+                output=target.data_ptr(),
+                output_bytes=memory.size_of(target),
+            ),
             [output],
             opts,
             finish,
             (used, target),
-            room=memory.size_of(target),
         )
 
     _allgather_base = all_gather_single
@@ -92,53 +94,49 @@ class Gathering:
         target = output if memory.usable(output) else torch.empty(output.shape, dtype=output.dtype)
         return memory.dense(input, what), target
 
-    def _gather_request(self, tag: int, used: torch.Tensor, target: torch.Tensor) -> Any:
+    def _gather_request(self, used: torch.Tensor, target: torch.Tensor) -> _abi.Request:
         """One of several gathers that make a work together."""
         dtype, count = movable(used)
-        return self._request(
-            self._home.queue,
-            tag,
+        return make(
             _abi.ALLGATHER,
-            dtype,
             (1, count),
-            used.data_ptr(),
-            target.data_ptr(),
-            room=memory.size_of(target),
+            dtype=dtype,
+            input=used.data_ptr(),
+            output=target.data_ptr(),
+            output_bytes=memory.size_of(target),
         )
 
     def all_gather_single_coalesced(
-        self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Work:
-        tag = next(self._home.tags)
         pairs = [self._gathered(output, input) for output, input in zip(outputs, inputs)]
-        requests = [self._gather_request(tag, used, target) for used, target in pairs]
+        requests = [self._gather_request(used, target) for used, target in pairs]
 
         def finish(_: Any) -> None:
             for output, (_used, target) in zip(outputs, pairs):
                 memory.give_back(output, target)
 
         return self._start_all(
-            "all_gather_into_tensor_coalesced", requests, outputs, opts, finish, pairs, tag
+            "all_gather_into_tensor_coalesced", requests, outputs, opts, finish, pairs
         )
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def allgather_coalesced(
         self,
-        output_lists: List[List[torch.Tensor]],
-        input_list: List[torch.Tensor],
+        output_lists: list[list[torch.Tensor]],
+        input_list: list[torch.Tensor],
         opts: Any = None,
     ) -> Work:
         """output_lists[rank][i] receives that rank's i-th input."""
         self._check_list(output_lists, "all_gather_coalesced")
-        tag = next(self._home.tags)
         requests, targets, inputs = [], [], []
         for i, tensor in enumerate(input_list):
             outputs = [each[i] for each in output_lists]
             self._check_list(outputs, "all_gather_coalesced", tensor)
             used = memory.dense(tensor, "all_gather_coalesced")
             target = torch.empty(self._members * used.numel(), dtype=used.dtype)
-            requests.append(self._gather_request(tag, used, target))
+            requests.append(self._gather_request(used, target))
             inputs.append(used)
             targets.append((target, outputs))
 
@@ -147,5 +145,5 @@ class Gathering:
                 memory.unpack(target, outputs)
 
         return self._start_all(
-            "all_gather_coalesced", requests, output_lists, opts, finish, (inputs, targets), tag
+            "all_gather_coalesced", requests, output_lists, opts, finish, (inputs, targets)
         )

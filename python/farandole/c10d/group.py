@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from datetime import timedelta
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
 from torch.distributed import distributed_c10d
 
 from .. import _abi, core, errors
+from .._library import library
+from ..process_sets import make_set
 from . import memory
-from .completions import completions
+from .home import Home
 from .work import Done, Finish, Work, run
 
-_REQUEST_BYTES = ctypes.sizeof(_abi.Request)
-_shapes: Dict[Sequence[int], Any] = {}
-
-
-def _shape_array(shape: Sequence[int]) -> Any:
-    """The library copies it; the same few shapes come again and again."""
-    found = _shapes.get(shape)
-    if found is None:
-        if len(_shapes) > 4096:
-            _shapes.clear()
-        found = _shapes[shape] = (ctypes.c_int64 * len(shape))(*shape)
-    return found
+# c10d's contract: all members call a group's collectives in the same order.
+ORDERED = _abi.FLAG_ORDERED
+ORDERED_WAITING = _abi.FLAG_ORDERED | _abi.FLAG_WILL_WAIT
 
 
 class Group(_c10d.ProcessGroup):
@@ -40,13 +33,9 @@ class Group(_c10d.ProcessGroup):
         self._made = False
         self._members = size
         self._limit = timeout.total_seconds()
-        self._home = completions()
+        self._home = Home.here()
         self._done = Done(self._home, "done", [])
-        library = _abi.library()
-        number = ctypes.c_int32()
-        array = (ctypes.c_int32 * size)(*self._ranks)
-        _abi.check(library.add_set(array, size, ctypes.byref(number)))
-        self._set = number.value
+        self._set = make_set(self._ranks)
         self._generation = core.generation()
 
     def rank(self) -> int:
@@ -76,7 +65,7 @@ class Group(_c10d.ProcessGroup):
         return self._group_text
 
     @property
-    def _device_types(self) -> List[torch.device]:
+    def _device_types(self) -> list[torch.device]:
         """Nothing while the group is being made: PyTorch's flight recorder must not attach itself,
         because it knows only groups whose backends are C++."""
         if not self._made:
@@ -89,7 +78,7 @@ class Group(_c10d.ProcessGroup):
     supports_reconfigure = supports_window = supports_abort_hooks = False
     _supports_time_estimate = False
 
-    def get_backend(self, device: Any = None) -> "Group":
+    def get_backend(self, device: Any = None) -> Group:
         return self
 
     _get_backend = get_backend
@@ -114,89 +103,38 @@ class Group(_c10d.ProcessGroup):
     def shutdown(self) -> None:
         """The set is forgotten; operations still in flight keep it until the end of the job."""
         if self._set and core.is_initialised() and core.generation() == self._generation:
-            _abi.library().remove_set(self._set)
+            library().remove_set(self._set)
         self._set = 0
 
     abort = shutdown
 
-    def _request(
-        self,
-        queue: Optional[int],
-        tag: int,
-        operation: int,
-        dtype: int,
-        shape: Sequence[int],
-        input: int,
-        output: int,
-        reduce: int = 0,
-        root: int = 0,
-        flags: int = 0,
-        p2p: int = 0,
-        splits: Optional[Sequence[int]] = None,
-        group: int = 0,
-        room: int = _abi.BYTES_UNKNOWN,
-    ) -> Any:
-        """room: bytes at output; unknown is right where input and output are the same."""
-        parts = None if splits is None else _shape_array(tuple(splits))
-        return _abi.Request(
-            _REQUEST_BYTES,
-            operation,
-            dtype,
-            reduce,
-            root,
-            self._set,
-            # c10d's contract: all members call a group's collectives in the same order.
-            flags | _abi.FLAG_ORDERED,
-            p2p,
-            None,
-            input,
-            output,
-            _shape_array(shape),
-            len(shape),
-            0 if splits is None else len(splits),
-            parts,
-            1.0,
-            1.0,
-            group,
-            None,
-            None,
-            None,
-            None,
-            queue,
-            tag,
-            room,
-        )
-
     def _start(
         self,
         name: str,
-        operation: int,
-        dtype: int,
-        shape: Sequence[int],
-        input: int,
-        output: int,
+        request: _abi.Request,
         result: Sequence[Any],
         opts: Any = None,
-        finish: Optional[Finish] = None,
+        finish: Finish | None = None,
         keep: Any = None,
-        reduce: int = 0,
-        root: int = 0,
-        p2p: int = 0,
-        splits: Optional[Sequence[int]] = None,
-        flags: int = 0,
-        room: int = _abi.BYTES_UNKNOWN,
     ) -> Work:
+        """One operation as a work. The request says what; the group adds its set and its queue."""
         self._check_usable(name)
         home = self._home
-        what = (operation, dtype, shape, input, output, reduce, root)
         if opts is not None and not getattr(opts, "asyncOp", True):
             # The caller waits at once: nothing has to be kept for anybody else.
-            request = self._request(None, 0, *what, _abi.FLAG_WILL_WAIT, p2p, splits, 0, room)
+            request.set = self._set
+            request.flags = ORDERED_WAITING
             run(home, name, request, self._limit_of(opts), finish, (result, keep))
             return self._done
         work = Work(home, name, result, self._limit_of(opts), finish, keep)
-        work._tag = tag = next(home.tags)
-        request = self._request(home.queue, tag, *what, flags, p2p, splits, 0, room)
+        return self._launch(work, request)
+
+    def _launch(self, work: Work, request: _abi.Request, flags: int = ORDERED) -> Work:
+        home = self._home
+        request.set = self._set
+        request.flags = flags
+        request.queue = home.queue
+        work._tag = request.queue_tag = next(home.tags)
         work._start(ctypes.byref(request), 1)
         home.started_one()
         return work
@@ -208,21 +146,27 @@ class Group(_c10d.ProcessGroup):
     def _start_all(
         self,
         name: str,
-        requests: List[Any],
+        requests: list[_abi.Request],
         result: Sequence[Any],
         opts: Any,
-        finish: Optional[Finish],
+        finish: Finish | None,
         keep: Any,
-        tag: int,
     ) -> Work:
         """Several operations as one work."""
+        self._check_usable(name)
+        home = self._home
         if not requests:
-            return Done(self._home, name, result)
-        work = Work(self._home, name, result, self._limit_of(opts), finish, keep)
-        work._tag = tag
+            return Done(home, name, result)
+        work = Work(home, name, result, self._limit_of(opts), finish, keep)
+        work._tag = next(home.tags)
+        for request in requests:
+            request.set = self._set
+            request.flags = ORDERED
+            request.queue = home.queue
+            request.queue_tag = work._tag
         array = (_abi.Request * len(requests))(*requests)
         work._start(array, len(requests))
-        self._home.started_one()
+        home.started_one()
         return work
 
     def _limit_of(self, opts: Any) -> float:
@@ -241,7 +185,7 @@ class Group(_c10d.ProcessGroup):
         return self._ranks[root]
 
     def _check_list(
-        self, tensors: Sequence[Any], what: str, like: Optional[torch.Tensor] = None
+        self, tensors: Sequence[Any], what: str, like: torch.Tensor | None = None
     ) -> None:
         if len(tensors) != self._members:
             raise errors.InvalidArgument(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import threading
-from typing import TYPE_CHECKING, Deque, Optional
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .work import Work
@@ -20,12 +20,12 @@ class Late:
     """May be used from any thread."""
 
     def __init__(self) -> None:
-        self._works: Deque["Work"] = collections.deque()
+        self._works: collections.deque[Work] = collections.deque()
         self._some = threading.Event()
         self._ending = threading.Event()
-        self._thread: Optional[threading.Thread] = None
+        self._thread: threading.Thread | None = None
 
-    def watch(self, work: "Work") -> None:
+    def watch(self, work: Work) -> None:
         """Has the work's future served if it is not complete after a while."""
         self._works.append(work)
         if self._some.is_set():

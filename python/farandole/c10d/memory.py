@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, List, Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -77,7 +77,7 @@ def check_same(tensors: Sequence[torch.Tensor], like: torch.Tensor, what: str) -
             )
 
 
-def counts(tensors: Sequence[torch.Tensor]) -> List[int]:
+def counts(tensors: Sequence[torch.Tensor]) -> list[int]:
     return [each.numel() for each in tensors]
 
 

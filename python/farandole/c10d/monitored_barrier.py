@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -27,7 +27,7 @@ def _wait(work: object, seconds: float) -> bool:
         return False
 
 
-def monitored_barrier(group: "ProcessGroup", seconds: float, wait_all_ranks: bool) -> None:
+def monitored_barrier(group: ProcessGroup, seconds: float, wait_all_ranks: bool) -> None:
     """Raises, on every rank that came, naming those that did not (the first one, or all)."""
     end = time.monotonic() + seconds
     if group.rank() != 0:
@@ -47,7 +47,7 @@ def monitored_barrier(group: "ProcessGroup", seconds: float, wait_all_ranks: boo
         return
     others = range(1, group.size())
     works = {rank: group.recv([torch.zeros(1)], rank, _HERE) for rank in others}
-    missing: List[int] = []
+    missing: list[int] = []
     for rank, work in works.items():
         if not _wait(work, end - time.monotonic()):
             missing.append(rank)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, List, Sequence
+from typing import Any, Sequence
 
 import torch
 
 from .. import _abi, errors
+from ..requests import make
 from . import memory
 from .buckets import called_by_autograd
 from .dtypes import reduce_op, reducible
+from .group import ORDERED, ORDERED_WAITING, Group
 from .work import Work
 
-_DRIVEN = _abi.FLAG_ORDERED | _abi.FLAG_WILL_WAIT
 
-
-class Reductions:
+class Reductions(Group):
     """A part of ProcessGroup."""
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
@@ -35,16 +34,18 @@ class Reductions:
         address = used.data_ptr()
         work = self._start(
             "all_reduce",
-            _abi.ALLREDUCE,
-            reducible(used, "all_reduce"),
-            used.shape,
-            address,
-            address,
+            make(
+                _abi.ALLREDUCE,
+                used.shape,
+                dtype=reducible(used, "all_reduce"),
+                input=address,
+                output=address,
+                op=reduce_op(opts),
+            ),
             tensors,
             opts,
             finish,
             used,
-            reduce_op(opts),
         )
         if by_autograd:
             work._drive_after_backward()
@@ -57,42 +58,34 @@ class Reductions:
         home = self._home
         place, address = home.buckets.find(tensor)
         number = reduce_op(opts)
-        what = (self._set, address, tensor.dtype, tensor.numel(), number)
+        count = tensor.numel()
+        what = (address, tensor.dtype, count, number)
         if place.what != what:
-            place.request = self._request(
-                home.queue,
-                0,
+            place.request = make(
                 _abi.ALLREDUCE,
-                reducible(tensor, "all_reduce"),
-                (what[3],),
-                address,
-                address,
-                number,
+                (count,),
+                dtype=reducible(tensor, "all_reduce"),
+                input=address,
+                output=address,
+                op=number,
             )
             place.what = what
-        request = place.request
-        request.flags = _DRIVEN if place.last else _abi.FLAG_ORDERED
         work = Work(home, "all_reduce", tensors, self._limit_of(opts), None, (tensor, place.buffer))
-        work._tag = request.queue_tag = next(home.tags)
-        work._start(ctypes.byref(request), 1)
-        home.started_one()
+        self._launch(work, place.request, ORDERED_WAITING if place.last else ORDERED)
         work._drive_after_backward()
         return work
 
-    def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Work:
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
         used = [memory.dense(each, "all_reduce_coalesced") for each in tensors]
         number = reduce_op(opts)
-        tag = next(self._home.tags)
         requests = [
-            self._request(
-                self._home.queue,
-                tag,
+            make(
                 _abi.ALLREDUCE,
-                reducible(each, "all_reduce_coalesced"),
                 each.shape,
-                each.data_ptr(),
-                each.data_ptr(),
-                number,
+                dtype=reducible(each, "all_reduce_coalesced"),
+                input=each.data_ptr(),
+                output=each.data_ptr(),
+                op=number,
                 group=1,
             )
             for each in used
@@ -102,7 +95,7 @@ class Reductions:
             for tensor, each in zip(tensors, used):
                 memory.give_back(tensor, each)
 
-        return self._start_all("all_reduce_coalesced", requests, tensors, opts, finish, used, tag)
+        return self._start_all("all_reduce_coalesced", requests, tensors, opts, finish, used)
 
     def reduce(self, tensors: Any, opts: Any) -> Work:
         tensor = memory.one(tensors, "reduce")
@@ -112,17 +105,19 @@ class Reductions:
         finish = None if used is tensor or not mine else lambda _: memory.give_back(tensor, used)
         return self._start(
             "reduce",
-            _abi.REDUCE,
-            reducible(used, "reduce"),
-            used.shape,
-            used.data_ptr(),
-            used.data_ptr() if mine else 0,
+            make(
+                _abi.REDUCE,
+                used.shape,
+                dtype=reducible(used, "reduce"),
+                input=used.data_ptr(),
+                output=used.data_ptr() if mine else 0,
+                op=reduce_op(opts),
+                root=root,
+            ),
             tensors,
             opts,
             finish,
             used,
-            reduce_op(opts),
-            root,
         )
 
     def reduce_scatter(
@@ -177,25 +172,26 @@ class Reductions:
         finish = None if target is output else lambda _: memory.give_back(output, target)
         return self._start(
             what,
-            _abi.REDUCESCATTER,
-            reducible(packed, what),
-            (packed.numel(),),
-            packed.data_ptr(),
-            target.data_ptr(),
+            make(
+                _abi.REDUCESCATTER,
+                (packed.numel(),),
+                dtype=reducible(packed, what),
+                input=packed.data_ptr(),
+                output=target.data_ptr(),
+                op=reduce_op(opts),
+                splits=counts,
+                output_bytes=memory.size_of(target),
+            ),
             result,
             opts,
             finish,
             (packed, target),
-            reduce_op(opts),
-            splits=counts,
-            room=memory.size_of(target),
         )
 
     def reduce_scatter_single_coalesced(
-        self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Work:
         what = "reduce_scatter_tensor_coalesced"
-        tag = next(self._home.tags)
         number = reduce_op(opts)
         requests, kept = [], []
         for output, input in zip(outputs, inputs):
@@ -206,17 +202,15 @@ class Reductions:
             )
             kept.append((output, target, used))
             requests.append(
-                self._request(
-                    self._home.queue,
-                    tag,
+                make(
                     _abi.REDUCESCATTER,
-                    reducible(used, what),
                     (used.numel(),),
-                    used.data_ptr(),
-                    target.data_ptr(),
-                    number,
+                    dtype=reducible(used, what),
+                    input=used.data_ptr(),
+                    output=target.data_ptr(),
+                    op=number,
                     splits=[output.numel()] * self._members,
-                    room=memory.size_of(target),
+                    output_bytes=memory.size_of(target),
                 )
             )
 
@@ -224,6 +218,6 @@ class Reductions:
             for output, target, _used in kept:
                 memory.give_back(output, target)
 
-        return self._start_all(what, requests, outputs, opts, finish, kept, tag)
+        return self._start_all(what, requests, outputs, opts, finish, kept)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced

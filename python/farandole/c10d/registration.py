@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import sys
-from typing import Any, Callable, Iterator, Optional, Set, Tuple
+from typing import Any, Callable, Iterator
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -18,7 +18,7 @@ REPLACED = ("gloo", "mpi", "nccl", "ccl", "ucc")
 _SCHEME = "farandole"
 _registered = False
 # Names that lead to our process group.
-_ours: Set[str] = set()
+_ours: set[str] = set()
 _meetings = itertools.count()
 
 
@@ -43,7 +43,7 @@ def create(options: Any, _backend_options: Any = None) -> Any:
     return ProcessGroup(options.group_rank, options.group_size, ranks, options.timeout)
 
 
-def _rendezvous(url: str, **_: Any) -> Iterator[Tuple[Any, int, int]]:
+def _rendezvous(url: str, **_: Any) -> Iterator[tuple[Any, int, int]]:
     """farandole:// — ranks and store of the job; no address is needed."""
     from urllib.parse import parse_qs, urlparse
 
@@ -64,7 +64,7 @@ def _rendezvous(url: str, **_: Any) -> Iterator[Tuple[Any, int, int]]:
     yield dist.PrefixStore(prefix, store()), core.rank(), core.size()
 
 
-def backend_for(backend: Optional[str], replace: bool) -> Optional[str]:
+def backend_for(backend: str | None, replace: bool) -> str | None:
     """What is asked for, or ours instead: "gloo", "cpu:gloo,cuda:nccl", None in newer versions."""
     if backend is None:
         return NAME if replace else None
@@ -186,10 +186,8 @@ def register() -> None:
     _add_backend(NAME)
     if replace:
         _add_backend("ccl")
-    try:
+    with contextlib.suppress(RuntimeError):  # an earlier copy of this module has done it
         dist.register_rendezvous_handler(_SCHEME, _rendezvous)
-    except RuntimeError:
-        pass  # by an earlier copy of this module
     _replace("init_process_group", _wrap_init(distributed_c10d.init_process_group, replace))
     _replace("monitored_barrier", _wrap_monitored_barrier(distributed_c10d.monitored_barrier))
     _replace("destroy_process_group", _wrap_destroy(distributed_c10d.destroy_process_group))

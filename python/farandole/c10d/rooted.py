@@ -7,12 +7,14 @@ from typing import Any
 import torch
 
 from .. import _abi, errors
+from ..requests import make
 from . import memory
 from .dtypes import movable
+from .group import Group
 from .work import Work
 
 
-class Rooted:
+class Rooted(Group):
     """A part of ProcessGroup."""
 
     def broadcast(self, tensors: Any, opts: Any) -> Work:
@@ -22,16 +24,18 @@ class Rooted:
         finish = None if used is tensor else lambda _: memory.give_back(tensor, used)
         return self._start(
             "broadcast",
-            _abi.BROADCAST,
-            dtype,
-            (count,),
-            used.data_ptr(),
-            used.data_ptr(),
+            make(
+                _abi.BROADCAST,
+                (count,),
+                dtype=dtype,
+                input=used.data_ptr(),
+                output=used.data_ptr(),
+                root=self._root(opts),
+            ),
             tensors,
             opts,
             finish,
             used,
-            root=self._root(opts),
         )
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any) -> Work:
@@ -57,16 +61,11 @@ class Rooted:
         address = 0 if parts is None else parts.data_ptr()
         return self._start(
             "scatter",
-            _abi.SCATTER,
-            dtype,
-            (self._members, count),
-            address,
-            0,
+            make(_abi.SCATTER, (self._members, count), dtype=dtype, input=address, root=root),
             output_tensors,
             opts,
             finish,
             parts,
-            root=root,
         )
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any) -> Work:
@@ -77,33 +76,30 @@ class Rooted:
         if root != self._ranks[self._me]:
             return self._start(
                 "gather",
-                _abi.GATHER,
-                dtype,
-                (1, count),
-                used.data_ptr(),
-                0,
+                make(_abi.GATHER, (1, count), dtype=dtype, input=used.data_ptr(), root=root),
                 output_tensors,
                 opts,
                 None,
                 used,
-                root=root,
             )
         outputs = memory.one(output_tensors, "gather")
         self._check_list(outputs, "gather", used)
         together = torch.empty(self._members * used.numel(), dtype=used.dtype)
         return self._start(
             "gather",
-            _abi.GATHER,
-            dtype,
-            (1, count),
-            used.data_ptr(),
-            together.data_ptr(),
+            make(
+                _abi.GATHER,
+                (1, count),
+                dtype=dtype,
+                input=used.data_ptr(),
+                output=together.data_ptr(),
+                root=root,
+                output_bytes=memory.size_of(together),
+            ),
             output_tensors,
             opts,
             lambda _: memory.unpack(together, outputs),
             (used, together),
-            root=root,
-            room=memory.size_of(together),
         )
 
     def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Work:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .. import errors
-from .dtypes import reduction
+from ..dtypes import ReduceOp
+from .dtypes import reduce_op
 from .work import Done, Work
 
 if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 
-def _gather(group: "ProcessGroup", tensor: torch.Tensor, counts: List[int]) -> List[torch.Tensor]:
+def _gather(group: ProcessGroup, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
     """Everybody's rows; counts[i] are those of member i."""
-    outputs = [torch.empty((count,) + tensor.shape[1:], dtype=tensor.dtype) for count in counts]
+    outputs = [torch.empty((count, *tensor.shape[1:]), dtype=tensor.dtype) for count in counts]
     group.allgather([outputs], [tensor.contiguous()]).wait()
     return outputs
 
 
-def allreduce_sparse(group: "ProcessGroup", tensor: torch.Tensor, opts: Any) -> Work:
+def allreduce_sparse(group: ProcessGroup, tensor: torch.Tensor, opts: Any) -> Work:
     """In place. Only sums make sense; done when this returns."""
     if tensor.layout != torch.sparse_coo:
         raise errors.InvalidArgument(
             f"all_reduce: tensors of layout {tensor.layout} cannot be reduced: see to_dense()"
         )
-    if opts is not None and reduction(getattr(opts, "reduceOp", opts)) != 0:
+    if reduce_op(opts) != ReduceOp.SUM:
         raise errors.InvalidArgument("all_reduce of sparse tensors: only ReduceOp.SUM is possible")
     mine = tensor.detach().coalesce()
     count = torch.tensor([mine._nnz()])

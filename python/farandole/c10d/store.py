@@ -5,13 +5,14 @@ The first rank keeps the keys; the others ask it (store_server.py).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import torch  # noqa: F401 - loads the extension that has the base class
 from torch._C import _distributed_c10d as _c10d
@@ -42,7 +43,7 @@ class _Answer:
         self._header = channel.receive(0, tag, HEADER)
         self._body: Any = None
 
-    def take(self, limit: Optional[float]) -> bytes:
+    def take(self, limit: float | None) -> bytes:
         """Waits so many seconds; may be called again after a Timeout."""
         end = None if limit is None else time.monotonic() + limit
 
@@ -66,10 +67,8 @@ class _Answer:
         return bytes(memory)[:count]
 
     def drop(self) -> None:
-        try:
+        with contextlib.suppress(errors.Error):  # the job is over
             self.take(None)
-        except errors.Error:
-            pass  # the job is over
 
 
 class Store(_c10d.Store):
@@ -79,7 +78,7 @@ class Store(_c10d.Store):
         super().__init__()
         self._limit = 300.0
         self._channel = Channel()
-        self._keys: Optional[Keys] = None
+        self._keys: Keys | None = None
         self._calls = itertools.count()
         self._asking = threading.Lock()
         self._pid = os.getpid()
@@ -97,7 +96,7 @@ class Store(_c10d.Store):
             raise errors.Unavailable(f"the store refused {request.get('do')}: {answer['error']}")
         return answer.get("value")
 
-    def _ask_server(self, data: bytes) -> Dict[str, Any]:
+    def _ask_server(self, data: bytes) -> dict[str, Any]:
         tag = FIRST_ANSWER_TAG + 2 * (next(self._calls) % TAGS)
         header = len(data).to_bytes(8, "little") + tag.to_bytes(8, "little")
         answer = _Answer(self._channel, tag)
@@ -105,7 +104,8 @@ class Store(_c10d.Store):
             self._channel.send(0, REQUEST_TAG, header.ljust(HEADER, b"\0"))
             self._channel.send(0, BODY_TAG, data)
         try:
-            return json.loads(answer.take(self._limit))
+            found: dict[str, Any] = json.loads(answer.take(self._limit))
+            return found
         except (errors.Timeout, KeyboardInterrupt):
             # The server goes on with this rank only when its answer has been taken.
             threading.Thread(target=answer.drop, name="farandole-store-late", daemon=True).start()
@@ -137,7 +137,7 @@ class Store(_c10d.Store):
                 return bytes.fromhex(value)
             pause = self._pause(pause, end, [key])
 
-    def wait(self, keys: List[str], timeout: Optional[timedelta] = None) -> None:
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         keys = [_text(key) for key in keys]
         limit = self._limit if timeout is None else timeout.total_seconds()
         end = time.monotonic() + limit
@@ -148,7 +148,7 @@ class Store(_c10d.Store):
                 return
             pause = self._pause(pause, end, keys)
 
-    def _pause(self, seconds: float, end: float, keys: List[str]) -> float:
+    def _pause(self, seconds: float, end: float, keys: list[str]) -> float:
         if time.monotonic() >= end:
             raise errors.Timeout(
                 "the store has not got "
@@ -159,9 +159,9 @@ class Store(_c10d.Store):
         return min(2 * seconds, _LONGEST_PAUSE)
 
     def add(self, key: str, value: int) -> int:
-        return self._ask(do="add", key=_text(key), value=int(value))
+        return int(self._ask(do="add", key=_text(key), value=int(value)))
 
-    def check(self, keys: List[str]) -> bool:
+    def check(self, keys: list[str]) -> bool:
         return not self._ask(do="check", keys=[_text(key) for key in keys])
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
@@ -175,25 +175,25 @@ class Store(_c10d.Store):
         )
 
     def delete_key(self, key: str) -> bool:
-        return self._ask(do="delete", key=_text(key))
+        return bool(self._ask(do="delete", key=_text(key)))
 
     def num_keys(self) -> int:
-        return self._ask(do="count")
+        return int(self._ask(do="count"))
 
-    def list_keys(self) -> List[str]:
-        return self._ask(do="list")
+    def list_keys(self) -> list[str]:
+        return list(self._ask(do="list"))
 
-    def multi_get(self, keys: List[str]) -> List[bytes]:
+    def multi_get(self, keys: list[str]) -> list[bytes]:
         return [self.get(key) for key in keys]
 
-    def multi_set(self, keys: List[str], values: List[Any]) -> None:
+    def multi_set(self, keys: list[str], values: list[Any]) -> None:
         for key, value in zip(keys, values):
             self.set(key, value)
 
     def has_extended_api(self) -> bool:
         return True
 
-    def clone(self) -> "Store":
+    def clone(self) -> Store:
         return self
 
     # C++ (PrefixStore) asks for these by the names of its own methods.
@@ -220,7 +220,7 @@ def _bytes(value: Any) -> bytes:
     return bytes(value)
 
 
-_store: Optional[Store] = None
+_store: Store | None = None
 _generation = -1
 
 

@@ -12,9 +12,10 @@ import ctypes
 import json
 import queue
 import threading
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Iterator
 
-from .. import _abi, core, errors
+from .. import core, errors
+from ..process_sets import make_set
 
 HEADER = 24
 REQUEST_TAG = 1
@@ -29,11 +30,7 @@ class Channel:
     """Messages of bytes between the ranks of one process set."""
 
     def __init__(self) -> None:
-        ranks = list(range(core.size()))
-        number = ctypes.c_int32()
-        array = (ctypes.c_int32 * len(ranks))(*ranks)
-        _abi.check(_abi.library().add_set(array, len(ranks), ctypes.byref(number)))
-        self.set = number.value
+        self.set = make_set(range(core.size()))
 
     def send(self, peer: int, tag: int, data: bytes, notify: Any = None) -> Any:
         """Does not wait. The message leaves even if the handle is dropped."""
@@ -49,7 +46,7 @@ class Channel:
             notify=notify,
         )
 
-    def receive(self, peer: int, tag: int, count: int, notify: Any = None) -> Tuple[Any, Any]:
+    def receive(self, peer: int, tag: int, count: int, notify: Any = None) -> tuple[Any, Any]:
         memory = (ctypes.c_char * max(1, count))()
         return memory, core.recv(
             ctypes.addressof(memory),
@@ -67,33 +64,34 @@ class Keys:
     """The keys and what can be done to them; every request is answered at once."""
 
     def __init__(self) -> None:
-        self._values: Dict[str, bytes] = {}
+        self._values: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
-    def answer(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            return getattr(self, "_do_" + request["do"])(request)
+            answer: dict[str, Any] = getattr(self, "_do_" + request["do"])(request)
+            return answer
 
-    def _do_set(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_set(self, request: dict[str, Any]) -> dict[str, Any]:
         self._values[request["key"]] = bytes.fromhex(request["value"])
         return {}
 
-    def _do_append(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_append(self, request: dict[str, Any]) -> dict[str, Any]:
         key = request["key"]
         self._values[key] = self._values.get(key, b"") + bytes.fromhex(request["value"])
         return {}
 
-    def _do_get(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_get(self, request: dict[str, Any]) -> dict[str, Any]:
         value = self._values.get(request["key"])
         return {"value": None if value is None else value.hex()}
 
-    def _do_add(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_add(self, request: dict[str, Any]) -> dict[str, Any]:
         key = request["key"]
         number = int(self._values.get(key, b"0")) + int(request["value"])
         self._values[key] = str(number).encode()
         return {"value": number}
 
-    def _do_compare(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_compare(self, request: dict[str, Any]) -> dict[str, Any]:
         key, expected = request["key"], bytes.fromhex(request["expected"])
         desired = bytes.fromhex(request["value"])
         found = self._values.get(key)
@@ -101,16 +99,16 @@ class Keys:
             found = self._values[key] = desired
         return {"value": (expected if found is None else found).hex()}
 
-    def _do_delete(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_delete(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"value": self._values.pop(request["key"], None) is not None}
 
-    def _do_count(self, _: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_count(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"value": len(self._values)}
 
-    def _do_check(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_check(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"value": [key for key in request["keys"] if key not in self._values]}
 
-    def _do_list(self, _: Dict[str, Any]) -> Dict[str, Any]:
+    def _do_list(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"value": list(self._values)}
 
 
@@ -120,7 +118,7 @@ class Server:
     def __init__(self, channel: Channel, keys: Keys) -> None:
         self._channel = channel
         self._keys = keys
-        self._ready: "queue.SimpleQueue[int]" = queue.SimpleQueue()  # ranks to go on with
+        self._ready: queue.SimpleQueue[int] = queue.SimpleQueue()  # ranks to go on with
         self._clients = {rank: self._serve_client(rank) for rank in range(1, core.size())}
         threading.Thread(target=self._serve, name="farandole-store", daemon=True).start()
 
@@ -162,6 +160,6 @@ class Server:
     def _answer(self, request: bytes) -> bytes:
         try:
             answer = self._keys.answer(json.loads(request))
-        except Exception as error:  # noqa: BLE001 - it is the asking rank's
+        except Exception as error:  # it is the asking rank's
             answer = {"error": f"{type(error).__name__}: {error}"}
         return json.dumps(answer).encode()

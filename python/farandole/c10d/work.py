@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 from torch._C import _distributed_c10d as _c10d
 from torch.autograd import Variable
 
 from .. import _abi, errors
-from .completions import Completions
+from .._library import Library, check, exception_of, last_error, result_of
+from .home import Home
 
 # A waiting thread looks around this often: for its deadline, and for signals of other threads.
 _LOOK_MS = 500
@@ -24,13 +26,11 @@ _DRIVE_MS = 1000
 class Result:
     """What the library says of a finished operation; valid until the work has been settled."""
 
-    def __init__(self, library: Any, handle: int) -> None:
-        self.info = _abi.ResultInfo(ctypes.sizeof(_abi.ResultInfo))
-        self.info.error.struct_size = ctypes.sizeof(_abi.ErrorInfo)
-        _abi.check(library.get_result(handle, ctypes.byref(self.info)))
+    def __init__(self, handle: int) -> None:
+        self.info = result_of(handle)
 
     @property
-    def splits(self) -> List[int]:
+    def splits(self) -> list[int]:
         return [self.info.splits[i] for i in range(self.info.nsplits)]
 
     def bytes(self) -> torch.Tensor:
@@ -45,7 +45,7 @@ class Result:
 Finish = Callable[[Callable[[int], Result]], None]
 
 
-def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
+def await_handle(library: Library, handle: int, name: str, limit: float) -> int:
     """The operation's code, or Timeout after `limit` seconds. Signals are answered meanwhile."""
     code = library.wait(handle, _LOOK_MS if limit * 1000 > _LOOK_MS else int(limit * 1000) + 1)
     if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
@@ -66,13 +66,13 @@ def await_handle(library: Any, handle: int, name: str, limit: float) -> int:
 
 
 def run(
-    home: Completions, name: str, request: Any, limit: float, finish: Optional[Finish], keep: Any
+    home: Home, name: str, request: Any, limit: float, finish: Finish | None, keep: Any
 ) -> None:
     """Starts one operation and waits for it, with nothing in between."""
     handles = (ctypes.c_uint64 * 1)()
     code = home.submit(ctypes.byref(request), 1, handles)
     if code != _abi.OK:
-        raise _abi.last_error(code)
+        raise last_error(code)
     handle = handles[0]
     try:
         code = await_handle(home.library, handle, name, limit)
@@ -82,10 +82,10 @@ def run(
         raise
     try:
         if code != _abi.OK:
-            info = Result(home.library, handle).info
-            raise info.error.exception(code) if info.code == code else _abi.last_error(code)
+            info = result_of(handle)
+            raise exception_of(info.error, code) if info.code == code else last_error(code)
         if finish is not None:
-            finish(lambda _: Result(home.library, handle))
+            finish(lambda _: Result(handle))
     finally:
         home.release(handle)
 
@@ -93,9 +93,9 @@ def run(
 class _Future(torch.futures.Future):
     """Who waits for it drives the operations, instead of waiting for the thread that would."""
 
-    def __init__(self, work: "Work") -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__()
-        self._work: Optional["Work"] = work
+        self._work: Work | None = work
 
     def wait(self) -> Any:
         work = self._work
@@ -112,21 +112,21 @@ class Work(_c10d.Work):
     _tag = 0
     _settled = False
     _claimed = False  # somebody has waited, or has a future
-    _error: Optional[BaseException] = None
+    _error: BaseException | None = None
     _waiting = 0
-    _future: Optional[_Future] = None
+    _future: _Future | None = None
     _driven = False  # at the end of backward()
     _served = False  # its future, by a thread
     _source = -1
-    _handles: List[int] = []
+    _handles: Sequence[int] = ()
 
     def __init__(
         self,
-        home: Completions,
+        home: Home,
         name: str,
         result: Sequence[Any],
         limit: float,
-        finish: Optional[Finish] = None,
+        finish: Finish | None = None,
         keep: Any = None,
     ) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class Work(_c10d.Work):
 
     # ---- What the process group and the completion queue call.
 
-    def _start(self, requests: Any, count: int) -> "Work":
+    def _start(self, requests: Any, count: int) -> Work:
         """Starts the requests, all or none; each already names the queue and this work's tag."""
         home = self._home
         handles = (ctypes.c_uint64 * count)()
@@ -151,7 +151,7 @@ class Work(_c10d.Work):
             code = home.submit(requests, count, handles)
             if code != _abi.OK:
                 home.started.pop(self._tag, None)
-                raise _abi.last_error(code)
+                raise last_error(code)
             self._handles = handles[:]
         return self
 
@@ -199,8 +199,8 @@ class Work(_c10d.Work):
                 if self._code != _abi.OK:
                     self._error = self._failure()
                 elif self._finish is not None:
-                    self._finish(lambda i: Result(self._home.library, self._handles[i]))
-            except BaseException as error:  # noqa: BLE001 - it belongs to those who wait
+                    self._finish(lambda i: Result(self._handles[i]))
+            except BaseException as error:  # it belongs to those who wait
                 self._error = error
             self._settled = True
             self._finish = self._keep = None
@@ -212,20 +212,20 @@ class Work(_c10d.Work):
             future = self._future
             served = self._served
         if served:
-            self._home.future_done()
+            self._home.unwanted()
         if future is not None:
             self._complete(future)
 
     def _free(self) -> None:
-        handles, self._handles = self._handles, []
+        handles, self._handles = self._handles, ()
         for handle in handles:
             self._home.release(handle)
 
     def _failure(self) -> BaseException:
         for handle in self._handles:
-            info = Result(self._home.library, handle).info
+            info = result_of(handle)
             if info.code not in (_abi.OK, _abi.TIMEOUT):
-                return info.error.exception(info.code)
+                return exception_of(info.error, info.code)
         return errors.make(self._code, f"{self._name} failed")
 
     def _complete(self, future: _Future) -> None:
@@ -239,7 +239,7 @@ class Work(_c10d.Work):
 
     # ---- What torch.distributed calls.
 
-    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+    def wait(self, timeout: timedelta | None = None) -> bool:
         self._claimed = True
         if not self._settled:
             self._wait(timeout)
@@ -247,7 +247,7 @@ class Work(_c10d.Work):
             raise self._error
         return True
 
-    def _wait(self, timeout: Optional[timedelta]) -> None:
+    def _wait(self, timeout: timedelta | None) -> None:
         limit = self._limit
         if timeout is not None and timeout.total_seconds() > 0:
             limit = timeout.total_seconds()
@@ -277,20 +277,18 @@ class Work(_c10d.Work):
         done = ctypes.c_int32(0)
         with self._lock:
             for handle in self._handles:
-                _abi.check(self._home.library.test(handle, ctypes.byref(done)))
+                check(self._home.library.test(handle, ctypes.byref(done)))
                 if not done.value:
                     return False
         if not self._settled:
-            try:
+            with contextlib.suppress(Exception):  # exception() has it
                 self.wait()  # at once
-            except Exception:  # noqa: BLE001 - exception() has it
-                pass
         return True
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
 
-    def exception(self) -> Optional[BaseException]:
+    def exception(self) -> BaseException | None:
         return self._error
 
     def synchronize(self) -> None:
@@ -326,12 +324,12 @@ class Work(_c10d.Work):
         with self._lock:
             if not self._settled and not self._served:
                 self._served = True
-                self._home.future_wanted()
+                self._home.wanted()
 
 
 class Done(Work):
     """A work that has nothing left to do."""
 
-    def __init__(self, home: Completions, name: str, result: Sequence[Any]) -> None:
+    def __init__(self, home: Home, name: str, result: Sequence[Any]) -> None:
         super().__init__(home, name, result, 0)
         self._settled = True

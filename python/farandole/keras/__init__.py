@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Sequence
 
 import keras as _keras_package
 
 from .._keras import models as _models
-from .._keras.api import *  # noqa: F401,F403
+from .._keras.api import *
 from .._keras.api import Compression, __version__
 from . import callbacks, elastic
 
 
 def load_model(
     filepath: Any,
-    custom_optimizers: Optional[Sequence[Any]] = None,
-    custom_objects: Optional[Dict[str, Any]] = None,
+    custom_optimizers: Sequence[Any] | None = None,
+    custom_objects: dict[str, Any] | None = None,
     compression: Any = Compression.none,
     legacy_opts: bool = False,
 ) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import keras as _keras_package
 
-from .._keras.elastic import TensorFlowKerasState
-from .._keras.elastic import TensorFlowKerasState as KerasState
+from .._keras.elastic import TensorFlowKerasState  # noqa: F401
+from .._keras.elastic import TensorFlowKerasState as KerasState  # noqa: F401
 from .._keras.elastic import callbacks as _callbacks
-from ..tensorflow.elastic import run
+from ..tensorflow.elastic import run  # noqa: F401
 
 _made = _callbacks(_keras_package)
 

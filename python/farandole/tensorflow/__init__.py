@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as _tf  # noqa: F401  (its absence is said here)
+import tensorflow as _tf
 
-from ..basics import *  # noqa: F401,F403
+from ..basics import *
 from ..errors import Error, OperationFailed
 from ..errors import OperationFailed as HorovodInternalError
 from ..version import __version__

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import threading
-from typing import Any, List, Optional, Set, Tuple
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
@@ -29,7 +29,7 @@ _own: Any = None
 _trouble = ""  # why they are plain
 # What ranks have agreed on, and the process sets that did so since this init.
 _agreed: Any = None
-_sets: Set[int] = set()
+_sets: set[int] = set()
 _generation = -1
 
 
@@ -75,7 +75,7 @@ def own() -> Any:
         return _agreed or _own
 
 
-def _exchange(card: List[Any], number: int) -> List[Any]:
+def _exchange(card: list[Any], number: int) -> list[Any]:
     """The cards of all members that have not joined."""
     data = json.dumps(card).encode()
     buffer = ctypes.create_string_buffer(data, len(data))
@@ -161,8 +161,8 @@ def refuse_xla(what: str) -> None:
 
 
 def names(
-    what: str, name: Optional[str], tensor: Any = None, ignore_name_scope: bool = False
-) -> Tuple[Optional[str], str]:
+    what: str, name: str | None, tensor: Any = None, ignore_name_scope: bool = False
+) -> tuple[str | None, str]:
     """The node's name, and what matches the operation between ranks ("" is the order of calls).
 
     In a graph that is the node's whole name, which is unique there: "*".
@@ -170,9 +170,8 @@ def names(
     if tf.executing_eagerly():
         return None, name or ""
     refuse_xla(what if name is None else f"{what} '{name}'")
-    if name is None:
-        name = what
-        if tensor is not None and getattr(tensor, "name", None):
-            name += "_" + tensor.name
-    node = re.sub(r"[^A-Za-z0-9_.\\/-]", "_", name).lstrip("_-/\\") or what
+    chosen: str = what if name is None else name
+    if name is None and getattr(tensor, "name", None):
+        chosen += f"_{tensor.name}"
+    node = re.sub(r"[^A-Za-z0-9_.\\/-]", "_", chosen).lstrip("_-/\\") or what
     return node, "*/" if ignore_name_scope else "*"

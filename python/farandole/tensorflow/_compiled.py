@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Sequence
 
 import tensorflow as tf
 from tensorflow.python.framework import auto_control_deps
 
-from .. import _abi
+from .._library import library
 from . import build_ops
 from ._reduction import Reduction
 from .interrupts import withdraw_on_ctrl_c
@@ -48,70 +48,70 @@ class Compiled:
         bind = loaded.farandole_ops_bind
         bind.restype = ctypes.c_char_p
         bind.argtypes = [ctypes.c_char_p]
-        trouble = bind(_abi.library().path.encode())
+        trouble = bind(library().path.encode())
         if trouble:
             raise build_ops.CannotBuild(trouble.decode())
         loaded.farandole_ops_withdraw_all.restype = None
         withdraw_on_ctrl_c(loaded.farandole_ops_withdraw_all)
         _leave_order_alone()
 
-    def allreduce(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+    def allreduce(self, tensor: Any, node: str | None, name: str, how: Reduction) -> Any:
         return self._library.farandole_allreduce(tensor, name=node, **how.attributes(name))
 
     def grouped_allreduce(
-        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
-    ) -> List[Any]:
+        self, tensors: Sequence[Any], node: str | None, name: str, how: Reduction
+    ) -> list[Any]:
         return list(
             self._library.farandole_grouped_allreduce(
                 list(tensors), name=node, **how.attributes(name)
             )
         )
 
-    def reducescatter(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+    def reducescatter(self, tensor: Any, node: str | None, name: str, how: Reduction) -> Any:
         return self._library.farandole_reducescatter(tensor, name=node, **how.attributes(name))
 
     def grouped_reducescatter(
-        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
-    ) -> List[Any]:
+        self, tensors: Sequence[Any], node: str | None, name: str, how: Reduction
+    ) -> list[Any]:
         return list(
             self._library.farandole_grouped_reducescatter(
                 list(tensors), name=node, **how.attributes(name)
             )
         )
 
-    def allgather(self, tensor: Any, node: Optional[str], name: str, set: int) -> Tuple[Any, Any]:
+    def allgather(self, tensor: Any, node: str | None, name: str, set: int) -> tuple[Any, Any]:
         gathered, rows = self._library.farandole_allgather(
             tensor, tensor_name=name, process_set=set, name=node
         )
         return gathered, rows
 
     def grouped_allgather(
-        self, tensors: Sequence[Any], node: Optional[str], name: str, set: int
-    ) -> Tuple[List[Any], List[Any]]:
+        self, tensors: Sequence[Any], node: str | None, name: str, set: int
+    ) -> tuple[list[Any], list[Any]]:
         gathered, rows = self._library.farandole_grouped_allgather(
             list(tensors), count=len(tensors), tensor_name=name, process_set=set, name=node
         )
         return list(gathered), list(rows)
 
     def alltoall(
-        self, tensor: Any, splits: Any, node: Optional[str], name: str, set: int
-    ) -> Tuple[Any, Any]:
+        self, tensor: Any, splits: Any, node: str | None, name: str, set: int
+    ) -> tuple[Any, Any]:
         received, rows = self._library.farandole_alltoall(
             tensor, splits, tensor_name=name, process_set=set, name=node
         )
         return received, rows
 
-    def broadcast(self, tensor: Any, root: int, node: Optional[str], name: str, set: int) -> Any:
+    def broadcast(self, tensor: Any, root: int, node: str | None, name: str, set: int) -> Any:
         return self._library.farandole_broadcast(
             tensor, tensor_name=name, process_set=set, root_rank=root, name=node
         )
 
-    def barrier(self, node: Optional[str], name: str, set: int) -> Any:
+    def barrier(self, node: str | None, name: str, set: int) -> Any:
         return self._library.farandole_barrier(tensor_name=name, process_set=set, name=node)
 
-    def join(self, node: Optional[str], name: str, set: int) -> Any:
+    def join(self, node: str | None, name: str, set: int) -> Any:
         # Joins have no names: every rank joins once at a time.
         return self._library.farandole_join(tensor_name="", process_set=set, name=node)
 
-    def query(self, what: str, node: Optional[str], set: int) -> Any:
+    def query(self, what: str, node: str | None, set: int) -> Any:
         return self._library.farandole_query(what=what, process_set=set, name=node)

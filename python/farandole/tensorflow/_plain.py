@@ -9,21 +9,23 @@ most one thread is blocked, and all operations of a step get started.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy
 import tensorflow as tf
 
 from .. import _abi, core
 from .. import numpy as arrays
+from .._library import library
 from ..errors import Cancelled, Error
 from ..handles import Handle, Request, submit, submit_group
 from ._reduction import Reduction
 from .interrupts import withdraw_on_ctrl_c
 
-_waiting: Set[Handle] = set()
+_waiting: set[Handle] = set()
 _lock = threading.Lock()
 
 
@@ -31,10 +33,8 @@ def _withdraw_all() -> None:
     with _lock:
         handles = list(_waiting)
     for handle in handles:
-        try:
+        with contextlib.suppress(Error):  # the job is over
             handle.cancel()
-        except Error:
-            pass  # the job is over
 
 
 class _Started(NamedTuple):
@@ -49,7 +49,7 @@ class _Started(NamedTuple):
 
     def wait(self) -> None:
         """All are waited for even if one fails: none may write into memory later."""
-        failure: Optional[BaseException] = None
+        failure: BaseException | None = None
         with _lock:
             _waiting.update(self.parts)
         try:
@@ -64,10 +64,10 @@ class _Started(NamedTuple):
         if failure is not None:
             raise failure
 
-    def results(self) -> List[numpy.ndarray]:
+    def results(self) -> list[numpy.ndarray]:
         return self.results_and_rows()[0]
 
-    def results_and_rows(self) -> Tuple[List[numpy.ndarray], List[Any]]:
+    def results_and_rows(self) -> tuple[list[numpy.ndarray], list[Any]]:
         """The rows are those from each member."""
         if self.outputs[0] is not None:
             return list(self.outputs), []
@@ -80,8 +80,8 @@ class _Table:
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
-        self._started: Dict[int, _Started] = {}
-        self._left: Set[int] = set()  # of steps that failed: TensorFlow does not come for them
+        self._started: dict[int, _Started] = {}
+        self._left: set[int] = set()  # of steps that failed: TensorFlow does not come for them
 
     def start(self, begin: Callable[[], _Started]) -> int:
         with _lock:
@@ -101,10 +101,8 @@ class _Table:
         return number
 
     def wait(self, number: int) -> int:
-        try:
+        with contextlib.suppress(Exception):  # finish() raises it, without the lock
             self._get(number).wait()
-        except Exception:
-            pass  # finish() raises it, without the lock
         return number
 
     def finish(self, number: int) -> _Started:
@@ -137,13 +135,13 @@ _table = _Table()
 
 
 def _start(
-    operation: int, what: str, values: Sequence[Any], name: Optional[str], set: int, **fields: Any
+    operation: int, what: str, values: Sequence[Any], name: str | None, set: int, **fields: Any
 ) -> _Started:
     """Several values are one group."""
     same_shape = operation in (_abi.ALLREDUCE, _abi.BROADCAST)
-    requests: List[Request] = []
-    outputs: List[Any] = []
-    sources: List[Any] = []
+    requests: list[Request] = []
+    outputs: list[Any] = []
+    sources: list[Any] = []
     for i, value in enumerate(values):
         own = name if len(values) == 1 or name is None else f"{name}_{i}"
         source, dtype = arrays._array(value, what, own)
@@ -171,39 +169,39 @@ def _start(
     return _Started(parts, sources, outputs)
 
 
-def _gathered(started: _Started) -> List[numpy.ndarray]:
+def _gathered(started: _Started) -> list[numpy.ndarray]:
     """The gathered arrays, then the rows of each."""
     gathered, rows = started.results_and_rows()
     return gathered + [numpy.asarray(each, numpy.int64) for each in rows]
 
 
-def _start_exchange(value: Any, splits: Any, name: Optional[str], set: int) -> _Started:
+def _start_exchange(value: Any, splits: Any, name: str | None, set: int) -> _Started:
     given = [int(each) for each in splits]
     return _start(_abi.ALLTOALL, "alltoall", [value], name, set, splits=given or None)
 
 
-def _exchanged(started: _Started) -> List[numpy.ndarray]:
+def _exchanged(started: _Started) -> list[numpy.ndarray]:
     received, rows = started.results_and_rows()
-    return received + [numpy.asarray(rows[0], numpy.int32)]
+    return [*received, numpy.asarray(rows[0], numpy.int32)]
 
 
-def _start_meeting(operation: int, name: Optional[str], set: int) -> _Started:
+def _start_meeting(operation: int, name: str | None, set: int) -> _Started:
     return _Started([submit(Request(operation, name=name, set=set))])
 
 
-def _met(started: _Started) -> List[numpy.ndarray]:
+def _met(started: _Started) -> list[numpy.ndarray]:
     return [numpy.asarray(started.parts[0].result().last_joined, numpy.int32)]
 
 
 def _ask(what: str, set: int) -> numpy.ndarray:
-    library = _abi.library()
+    found = library()
     core.require_initialised()
-    answers: dict = {
-        "rank": library.rank,
-        "local_rank": library.local_rank,
-        "local_size": library.local_size,
-        "size": lambda: library.set_size(set),
-        "included": lambda: int(library.set_rank(set) >= 0),
+    answers: dict[str, Callable[[], int]] = {
+        "rank": found.rank,
+        "local_rank": found.local_rank,
+        "local_size": found.local_size,
+        "size": lambda: found.set_size(set),
+        "included": lambda: int(found.set_rank(set) >= 0),
     }
     return numpy.asarray(answers[what](), numpy.int32)
 
@@ -226,25 +224,23 @@ class Plain:
     def _run(
         self,
         start: Callable[..., _Started],
-        collect: Callable[[_Started], List[numpy.ndarray]],
+        collect: Callable[[_Started], list[numpy.ndarray]],
         inputs: Sequence[Any],
         dtypes: Sequence[Any],
         shapes: Sequence[Any],
-        node: Optional[str],
+        node: str | None,
         name: str,
-    ) -> List[Any]:
+    ) -> list[Any]:
         """collect(start(*inputs, name)) when it is done: now, or when the graph runs."""
 
-        def call(*values: Any) -> List[numpy.ndarray]:
+        def call(*values: Any) -> list[numpy.ndarray]:
             started = start(*values)
             started.wait()
             return collect(started)
 
         if tf.executing_eagerly():
             results = call(*[numpy.asarray(each) for each in inputs], name or None)
-            return [
-                tf.convert_to_tensor(result, dtype) for result, dtype in zip(results, dtypes)
-            ]
+            return [tf.convert_to_tensor(result, dtype) for result, dtype in zip(results, dtypes)]
         graph = tf.compat.v1.get_default_graph()
         own = scope = graph.unique_name(node or "farandole", mark_as_used=True)
         if name == "*/":
@@ -265,7 +261,7 @@ class Plain:
     def _in_session(
         self,
         start: Callable[..., _Started],
-        collect: Callable[[_Started], List[numpy.ndarray]],
+        collect: Callable[[_Started], list[numpy.ndarray]],
         inputs: Sequence[Any],
         dtypes: Sequence[Any],
     ) -> Any:
@@ -290,10 +286,10 @@ class Plain:
         operation: int,
         what: str,
         tensors: Sequence[Any],
-        node: Optional[str],
+        node: str | None,
         name: str,
         how: Reduction,
-    ) -> List[Any]:
+    ) -> list[Any]:
         tensors = [tf.convert_to_tensor(each) for each in tensors]
         same_shape = operation == _abi.ALLREDUCE
         return self._run(
@@ -316,24 +312,24 @@ class Plain:
         )
 
     def grouped_allreduce(
-        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
-    ) -> List[Any]:
+        self, tensors: Sequence[Any], node: str | None, name: str, how: Reduction
+    ) -> list[Any]:
         return self._reduction(_abi.ALLREDUCE, "allreduce", tensors, node, name, how)
 
-    def allreduce(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+    def allreduce(self, tensor: Any, node: str | None, name: str, how: Reduction) -> Any:
         return self.grouped_allreduce([tensor], node, name, how)[0]
 
     def grouped_reducescatter(
-        self, tensors: Sequence[Any], node: Optional[str], name: str, how: Reduction
-    ) -> List[Any]:
+        self, tensors: Sequence[Any], node: str | None, name: str, how: Reduction
+    ) -> list[Any]:
         return self._reduction(_abi.REDUCESCATTER, "reducescatter", tensors, node, name, how)
 
-    def reducescatter(self, tensor: Any, node: Optional[str], name: str, how: Reduction) -> Any:
+    def reducescatter(self, tensor: Any, node: str | None, name: str, how: Reduction) -> Any:
         return self.grouped_reducescatter([tensor], node, name, how)[0]
 
     def grouped_allgather(
-        self, tensors: Sequence[Any], node: Optional[str], name: str, set: int
-    ) -> Tuple[List[Any], List[Any]]:
+        self, tensors: Sequence[Any], node: str | None, name: str, set: int
+    ) -> tuple[list[Any], list[Any]]:
         count = len(tensors)
         results = self._run(
             lambda *all: _start(_abi.ALLGATHER, "allgather", all[:-1], all[-1], set),
@@ -346,13 +342,13 @@ class Plain:
         )
         return results[:count], results[count:]
 
-    def allgather(self, tensor: Any, node: Optional[str], name: str, set: int) -> Tuple[Any, Any]:
+    def allgather(self, tensor: Any, node: str | None, name: str, set: int) -> tuple[Any, Any]:
         gathered, rows = self.grouped_allgather([tensor], node, name, set)
         return gathered[0], rows[0]
 
     def alltoall(
-        self, tensor: Any, splits: Any, node: Optional[str], name: str, set: int
-    ) -> Tuple[Any, Any]:
+        self, tensor: Any, splits: Any, node: str | None, name: str, set: int
+    ) -> tuple[Any, Any]:
         received, rows = self._run(
             lambda value, parts, own: _start_exchange(value, parts, own, set),
             _exchanged,
@@ -364,11 +360,9 @@ class Plain:
         )
         return received, rows
 
-    def broadcast(self, tensor: Any, root: int, node: Optional[str], name: str, set: int) -> Any:
+    def broadcast(self, tensor: Any, root: int, node: str | None, name: str, set: int) -> Any:
         return self._run(
-            lambda value, own: _start(
-                _abi.BROADCAST, "broadcast", [value], own, set, root=root
-            ),
+            lambda value, own: _start(_abi.BROADCAST, "broadcast", [value], own, set, root=root),
             _Started.results,
             [tensor],
             [tensor.dtype],
@@ -377,16 +371,16 @@ class Plain:
             name,
         )[0]
 
-    def barrier(self, node: Optional[str], name: str, set: int) -> Any:
+    def barrier(self, node: str | None, name: str, set: int) -> Any:
         meet = lambda own: _start_meeting(_abi.BARRIER, own, set)  # noqa: E731
         return self._run(meet, _met, [], [tf.int32], [[]], node, name)[0]
 
-    def join(self, node: Optional[str], name: str, set: int) -> Any:
+    def join(self, node: str | None, name: str, set: int) -> Any:
         # Joins have no names: every rank joins once at a time.
         meet = lambda own: _start_meeting(_abi.JOIN, None, set)  # noqa: E731
         return self._run(meet, _met, [], [tf.int32], [[]], node, name)[0]
 
-    def query(self, what: str, node: Optional[str], set: int) -> Any:
+    def query(self, what: str, node: str | None, set: int) -> Any:
         if tf.executing_eagerly():
             return tf.convert_to_tensor(_ask(what, set))
         answer = tf.numpy_function(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Dict, Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 _here = threading.local()
 
@@ -33,7 +33,7 @@ class Reduction(NamedTuple):
     postscale: float
     set: int
 
-    def attributes(self, name: str) -> Dict[str, Any]:
+    def attributes(self, name: str) -> dict[str, Any]:
         # Attributes of nodes are single precision; these are doubles and go as text.
         return {
             "tensor_name": name,

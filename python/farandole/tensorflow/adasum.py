@@ -1,7 +1,7 @@
 """Adasum in optimizers: every rank takes its own step, and the steps are combined.
 
-As in Horovod, what is combined is what the optimizer made of the gradients (with momentum, clipping,
-its own learning rate), not the gradients.
+As in Horovod, what is combined is what the optimizer made of the gradients (with momentum,
+clipping, its own learning rate), not the gradients.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, Sequence
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ class LocalAggregation:
         self.passes = passes
         self.average = average
         self.counter: Any = None
-        self._sums: List[Any] = []
+        self._sums: list[Any] = []
 
     def _make(self, grads: Sequence[Any]) -> None:
         def variable(like: Any, dtype: Any, name: str) -> Any:
@@ -29,14 +29,14 @@ class LocalAggregation:
         for grad in grads:
             if grad is not None and not grad.shape.is_fully_defined():
                 raise ValueError(
-                    "backward_passes_per_step needs gradients of known shapes, one is "
-                    f"{grad.shape}"
+                    f"backward_passes_per_step needs gradients of known shapes, one is {grad.shape}"
                 )
         shapes = [None if grad is None else (grad.shape, grad.dtype) for grad in grads]
         with tf.init_scope():
             self.counter = variable(0, tf.int32, "farandole_passes")
             self._sums = [
-                None if each is None
+                None
+                if each is None
                 else variable(tf.zeros(each[0], each[1]), each[1], f"farandole_sum_{i}")
                 for i, each in enumerate(shapes)
             ]
@@ -56,7 +56,7 @@ class LocalAggregation:
             count = self.counter.assign_add(1, read_value=True)
         return tf.equal(tf.math.floormod(count, self.passes), 0)
 
-    def take(self, due: Any = None) -> List[Any]:
+    def take(self, due: Any = None) -> list[Any]:
         """The sums (or averages), read after add()."""
         with tf.control_dependencies([] if due is None or tf.executing_eagerly() else [due]):
             sums = [None if total is None else total.read_value() for total in self._sums]
@@ -65,12 +65,10 @@ class LocalAggregation:
         return sums
 
     def clear(self) -> Any:
-        cleared = [
-            total.assign(tf.zeros_like(total)) for total in self._sums if total is not None
-        ]
+        cleared = [total.assign(tf.zeros_like(total)) for total in self._sums if total is not None]
         return tf.group(*cleared) if not tf.executing_eagerly() else None
 
-    def step(self, grads: Sequence[Any], update: Callable[[List[Any]], Any]) -> Any:
+    def step(self, grads: Sequence[Any], update: Callable[[list[Any]], Any]) -> Any:
         """update(sums) on every passes-th call. All ranks count alike."""
         due = self.add(grads)
 

@@ -8,6 +8,7 @@ under another name and renamed; its own digest lies beside it, so a damaged one 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -17,7 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from typing import Iterator, List, Optional
+from typing import Iterator
 
 from .. import _library
 
@@ -37,7 +38,7 @@ def say(text: str) -> None:
 
 def _header_folder() -> str:
     """Where farandole.h is: in the source tree, or in the installed tree or wheel."""
-    folders: List[str] = []
+    folders: list[str] = []
     package = os.path.dirname(os.path.dirname(_HERE))
     folders.append(os.path.join(package, "_tree", "include"))
     folders.append(os.path.join(os.path.dirname(os.path.dirname(package)), "include"))
@@ -52,7 +53,7 @@ def _header_folder() -> str:
     raise CannotBuild(f"farandole.h was not found in {', '.join(folders)}")
 
 
-def _compiler() -> List[str]:
+def _compiler() -> list[str]:
     """CXX, or the first of the usual ones."""
     given = os.environ.get("CXX")
     if given:
@@ -66,16 +67,18 @@ def _compiler() -> List[str]:
     raise CannotBuild("there is no C++ compiler (g++ or clang++; Debian: apt-get install g++)")
 
 
-def _flags() -> List[str]:
+def _flags() -> list[str]:
     import tensorflow as tf
 
     # System folders: warnings in TensorFlow's headers are not for our readers.
-    flags = ["-isystem" + each[2:] if each.startswith("-I") else each
-             for each in tf.sysconfig.get_compile_flags()]
+    flags = [
+        "-isystem" + each[2:] if each.startswith("-I") else each
+        for each in tf.sysconfig.get_compile_flags()
+    ]
     return ["-O2", "-fPIC", "-shared", "-fvisibility=hidden", *flags]
 
 
-def _digest(include: str, flags: List[str]) -> str:
+def _digest(include: str, flags: list[str]) -> str:
     import tensorflow as tf
 
     digest = hashlib.sha256()
@@ -122,7 +125,7 @@ def _is_whole(path: str) -> bool:
         return False
 
 
-def _compile(target: str, include: str, flags: List[str]) -> None:
+def _compile(target: str, include: str, flags: list[str]) -> None:
     import tensorflow as tf
 
     compiler = _compiler()
@@ -133,12 +136,24 @@ def _compile(target: str, include: str, flags: List[str]) -> None:
     handle, unfinished = tempfile.mkstemp(suffix=".so", prefix=".", dir=os.path.dirname(target))
     os.close(handle)
     try:
-        words = [*compiler, *flags, "-I" + include, os.path.join(_HERE, "all.cc"),
-                 "-o", unfinished, *tf.sysconfig.get_link_flags(), "-ldl"]
+        words = [
+            *compiler,
+            *flags,
+            "-I" + include,
+            os.path.join(_HERE, "all.cc"),
+            "-o",
+            unfinished,
+            *tf.sysconfig.get_link_flags(),
+            "-ldl",
+        ]
         try:
             done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT, check=False,
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_TIMEOUT,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CannotBuild(f"{compiler[0]} did not work: {error}") from None
@@ -157,13 +172,11 @@ def _compile(target: str, include: str, flags: List[str]) -> None:
         os.replace(unfinished, target)
     finally:
         for path in (unfinished, unfinished + ".sha256"):
-            try:
+            with contextlib.suppress(OSError):
                 os.unlink(path)
-            except OSError:
-                pass
 
 
-def _in_folder(folder: str, name: str, include: str, flags: List[str]) -> str:
+def _in_folder(folder: str, name: str, include: str, flags: list[str]) -> str:
     """The library in this folder; OSError if the folder does not serve."""
     target = os.path.join(folder, name)
     if _is_ours(folder) and _is_whole(target):
@@ -185,7 +198,7 @@ def library_path() -> str:
     include = _header_folder()
     flags = _flags()
     name = f"tensorflow-{tf.version.VERSION}-{_digest(include, flags)}.so"
-    trouble: Optional[OSError] = None
+    trouble: OSError | None = None
     for folder in _folders():
         try:
             return _in_folder(folder, name, include, flags)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Sequence
 
 import tensorflow as tf
 
@@ -12,11 +12,11 @@ from .compression import Compression
 from .mpi_ops import Average, Sum, handle_average_backwards_compatibility
 
 
-def _part(name: Optional[str], part: Any) -> Optional[str]:
+def _part(name: str | None, part: Any) -> str | None:
     return None if name is None else f"{name}_{part}"
 
 
-def _sparse(slices: Any, name: Optional[str], op: int, pre: float, post: float, set: Any) -> Any:
+def _sparse(slices: Any, name: str | None, op: int, pre: float, post: float, set: Any) -> Any:
     """Rows that several ranks have are added by whoever applies them."""
     if op not in (Sum, Average):
         raise NotImplementedError(
@@ -32,14 +32,14 @@ def _sparse(slices: Any, name: Optional[str], op: int, pre: float, post: float, 
 
 def allreduce(
     tensor: Any,
-    average: Optional[bool] = None,
+    average: bool | None = None,
     device_dense: str = "",
     device_sparse: str = "",
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
     ignore_name_scope: bool = False,
 ) -> Any:
@@ -58,21 +58,21 @@ def allreduce(
 
 def grouped_allreduce(
     tensors: Sequence[Any],
-    average: Optional[bool] = None,
+    average: bool | None = None,
     device_dense: str = "",
     device_sparse: str = "",
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
     ignore_name_scope: bool = False,
-    name: Optional[str] = None,
-) -> List[Any]:
+    name: str | None = None,
+) -> list[Any]:
     """Several tensors, reduced together. Sparse ones travel on their own."""
     op = handle_average_backwards_compatibility(op, average)
-    results: List[Any] = [None] * len(tensors)
-    dense: List[int] = []
+    results: list[Any] = [None] * len(tensors)
+    dense: list[int] = []
     for i, tensor in enumerate(tensors):
         if isinstance(tensor, tf.IndexedSlices):
             with tf.device(device_sparse or None):
@@ -102,7 +102,7 @@ def reducescatter(
     device_dense: str = "",
     compression: Any = Compression.none,
     op: int = Average,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
     ignore_name_scope: bool = False,
     prescale_factor: float = 1.0,
@@ -123,14 +123,12 @@ def reducescatter(
 
 
 def _reducescatter(
-    tensors: Sequence[Any], device_dense: str, compression: Any, name: Optional[str], *how: Any
-) -> List[Any]:
+    tensors: Sequence[Any], device_dense: str, compression: Any, name: str | None, *how: Any
+) -> list[Any]:
     with tf.device(device_dense or None):
         packed = [compression.compress(tf.convert_to_tensor(each)) for each in tensors]
         reduced = mpi_ops._reducescatter([small for small, _ in packed], name, *how)
-        return [
-            compression.decompress(value, ctx) for value, (_, ctx) in zip(reduced, packed)
-        ]
+        return [compression.decompress(value, ctx) for value, (_, ctx) in zip(reduced, packed)]
 
 
 def grouped_reducescatter(
@@ -141,8 +139,8 @@ def grouped_reducescatter(
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    name: Optional[str] = None,
-) -> List[Any]:
+    name: str | None = None,
+) -> list[Any]:
     """Several tensors, reduced together or not at all."""
     return _reducescatter(
         tensors,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,7 +11,7 @@ class Compressor:
     """compress() gives what travels and a context, decompress() takes both back."""
 
     @staticmethod
-    def compress(tensor: Any) -> Tuple[Any, Any]:
+    def compress(tensor: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
     @staticmethod
@@ -21,7 +21,7 @@ class Compressor:
 
 class NoneCompressor(Compressor):
     @staticmethod
-    def compress(tensor: Any) -> Tuple[Any, Any]:
+    def compress(tensor: Any) -> tuple[Any, Any]:
         return tensor, None
 
     @staticmethod
@@ -33,7 +33,7 @@ class _HalfCompressor(Compressor):
     wire: Any
 
     @classmethod
-    def compress(cls, tensor: Any) -> Tuple[Any, Any]:
+    def compress(cls, tensor: Any) -> tuple[Any, Any]:
         dtype = tensor.dtype
         if dtype.is_floating and dtype != cls.wire:
             return tf.cast(tensor, cls.wire), dtype

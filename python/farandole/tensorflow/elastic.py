@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable
 
 import numpy
 import tensorflow as tf
@@ -16,7 +16,7 @@ from .functions import broadcast_variables
 _MARK = "farandole: "
 
 
-def as_own_error(error: Any) -> Optional[OperationFailed]:
+def as_own_error(error: Any) -> OperationFailed | None:
     """TensorFlow's error for a failed operation as one of ours; None if it is not of ours."""
     text = getattr(error, "message", None) or str(error)
     if _MARK not in text:
@@ -53,9 +53,9 @@ class TensorFlowState(ObjectState):
             variables = tf.compat.v1.global_variables()
         self.variables = list(variables)
         self.session = session
-        self._kept: List[numpy.ndarray] = []
-        self._placeholders: List[Any] = []
-        self._assigns: List[Any] = []
+        self._kept: list[numpy.ndarray] = []
+        self._placeholders: list[Any] = []
+        self._assigns: list[Any] = []
         self._broadcast: Any = None
         super().__init__(**kwargs)
         self._keep()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import tensorflow as tf
 
@@ -24,7 +24,7 @@ def broadcast_variables(
     `inplace` is accepted; memory is the same either way.
     """
     core.require_initialised()
-    updates: List[Any] = []
+    updates: list[Any] = []
     for i, variable in enumerate(variables):
         value = mpi_ops.broadcast(
             value_of(variable), root_rank, f"broadcast_variable_{i}", process_set=process_set
@@ -71,7 +71,7 @@ def broadcast_object(
     obj: Any,
     root_rank: int = 0,
     session: Any = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """root_rank's object on all ranks; it must be picklable. No session is needed."""
@@ -81,7 +81,7 @@ def broadcast_object(
 def broadcast_object_fn(
     root_rank: int = 0,
     session: Any = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[Any], Any]:
     return lambda obj: broadcast_object(obj, root_rank, session, name, process_set)
@@ -90,9 +90,9 @@ def broadcast_object_fn(
 def allgather_object(
     obj: Any,
     session: Any = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
-) -> List[Any]:
+) -> list[Any]:
     """Every rank's object, in the order of ranks."""
     return objects.allgather_object(obj, name, process_set)
 

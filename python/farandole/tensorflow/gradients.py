@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Sequence
 
 import tensorflow as tf
 
@@ -14,7 +14,6 @@ from ._reduction import LAST, NOBODY, awaited_by
 from .collectives import allreduce, grouped_allreduce
 from .compression import Compression
 from .mpi_ops import Adasum, Average, Sum
-
 
 _BUCKET = 4 << 20  # bytes
 
@@ -48,9 +47,9 @@ class GradientReducer:
             raise ValueError("gradient_predivide_factor is possible with op=Average only")
         if num_groups and groups is None:
             groups = num_groups
-        if groups is not None and not isinstance(groups, (list, tuple)):
-            if not isinstance(groups, int) or groups < 0:
-                raise ValueError("groups is a number, or a list of lists of variables")
+        lists = groups is None or isinstance(groups, (list, tuple))
+        if not lists and (not isinstance(groups, int) or groups < 0):
+            raise ValueError("groups is a number, or a list of lists of variables")
         self.prefix = prefix
         self.device_dense = device_dense
         self.device_sparse = device_sparse
@@ -61,7 +60,7 @@ class GradientReducer:
         self.groups = groups
         self.process_set = process_set
         self.scale_local_gradients = scale_local_gradients
-        self._local: Dict[Any, Any] = {}
+        self._local: dict[Any, Any] = {}
 
     def register_local(self, variable: Any) -> None:
         """The gradient of this variable stays on its rank."""
@@ -70,8 +69,8 @@ class GradientReducer:
     def is_local(self, variable: Any) -> bool:
         return variable is not None and key(variable) in self._local
 
-    def _how(self) -> Dict[str, Any]:
-        how: Dict[str, Any] = {
+    def _how(self) -> dict[str, Any]:
+        how: dict[str, Any] = {
             "device_dense": self.device_dense,
             "device_sparse": self.device_sparse,
             "compression": self.compression,
@@ -85,8 +84,8 @@ class GradientReducer:
         return how
 
     def _grouped(
-        self, dense: List[int], grads: Sequence[Any], variables: Sequence[Any]
-    ) -> List[List[int]]:
+        self, dense: list[int], grads: Sequence[Any], variables: Sequence[Any]
+    ) -> list[list[int]]:
         """The dense gradients by what is reduced together."""
         if tf.executing_eagerly() or not backend(set_id(self.process_set)).compiled:
             return [dense]  # one call that waits, instead of many
@@ -94,16 +93,17 @@ class GradientReducer:
             return [[i] for i in dense] if self.op == Adasum else _buckets(dense, grads, variables)
         if isinstance(self.groups, int):
             count = min(self.groups, len(dense))
-            return [dense[len(dense) * n // count : len(dense) * (n + 1) // count]
-                    for n in range(count)]
+            return [
+                dense[len(dense) * n // count : len(dense) * (n + 1) // count] for n in range(count)
+            ]
         place = {key(variable): n for n, group in enumerate(self.groups) for variable in group}
-        together: Dict[Any, List[int]] = {}
+        together: dict[Any, list[int]] = {}
         for i in dense:
             group = place.get(key(variables[i])) if variables[i] is not None else None
             together.setdefault(("alone", i) if group is None else group, []).append(i)
         return list(together.values())
 
-    def reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]] = None) -> List[Any]:
+    def reduce(self, grads: Sequence[Any], variables: Sequence[Any] | None = None) -> list[Any]:
         """The gradients of all ranks, in the same order; None stays None."""
         refuse_xla(self.prefix)
         if tf.executing_eagerly():
@@ -111,11 +111,11 @@ class GradientReducer:
         with awaited_by(NOBODY):
             return self._reduce(grads, variables)
 
-    def _reduce(self, grads: Sequence[Any], variables: Optional[Sequence[Any]]) -> List[Any]:
+    def _reduce(self, grads: Sequence[Any], variables: Sequence[Any] | None) -> list[Any]:
         size = self.process_set.size()
         variables = [None] * len(grads) if variables is None else list(variables)
-        results: List[Any] = list(grads)
-        dense: List[int] = []
+        results: list[Any] = list(grads)
+        dense: list[int] = []
         how = self._how()
         for i, grad in enumerate(grads):
             if grad is None:
@@ -139,19 +139,19 @@ class GradientReducer:
                 results[i] = value
         return results
 
-    def _reduce_group(self, grads: List[Any], number: int, how: Dict[str, Any]) -> List[Any]:
+    def _reduce_group(self, grads: list[Any], number: int, how: dict[str, Any]) -> list[Any]:
         name = f"{self.prefix}_{number}"
         if len(grads) == 1:
             return [allreduce(grads[0], name=name, **how)]
         return grouped_allreduce(grads, name=name, **how)
 
 
-def _buckets(dense: List[int], grads: Sequence[Any], variables: Sequence[Any]) -> List[List[int]]:
+def _buckets(dense: list[int], grads: Sequence[Any], variables: Sequence[Any]) -> list[list[int]]:
     """Neighbours together, from the last one on, as backward makes them: every call costs wake-ups,
     and a bucket starts while the rest of backward runs. By the variables' shapes, which all ranks
     agree about, whatever each knows of its gradients' shapes.
     """
-    buckets: List[List[int]] = []
+    buckets: list[list[int]] = []
     room = 0
     for i in reversed(dense):
         shape = grads[i].shape if variables[i] is None else variables[i].shape

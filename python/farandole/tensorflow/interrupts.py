@@ -2,12 +2,13 @@
 
 The main thread is inside of TensorFlow then, where Python runs no signal handler before the graph
 ends. So a thread of ours hears of the signal and withdraws the operations in flight; the graph ends
-with an error, and Python raises KeyboardInterrupt. A program's own handler for SIGINT is left alone:
-it may want the step to be finished.
+with an error, and Python raises KeyboardInterrupt. A program's own handler for SIGINT is left
+alone: it may want the step to be finished.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -55,10 +56,8 @@ def _ours_no_more() -> None:
     if not _started:  # a child of the child: what is set there is the program's
         return
     _started = False
-    try:
+    with contextlib.suppress(ValueError):
         signal.set_wakeup_fd(-1)
-    except ValueError:
-        pass
 
 
 def withdraw_on_ctrl_c(withdraw: Callable[[], None]) -> None:

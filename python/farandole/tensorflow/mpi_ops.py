@@ -6,28 +6,30 @@ come back averaged.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Sequence
 
 import tensorflow as tf
 
-from .. import basics as _basics
+from .. import basics as _basics  # noqa: F401  (Horovod's name, which scripts use)
 from .. import core
-from ..basics import *  # noqa: F401,F403  (scripts look for init, rank, … here, too)
-from ..core import ReduceOp
+from ..basics import *  # noqa: F403  (scripts look for init, rank, … here, too)
+from ..dtypes import (  # noqa: F401
+    Adasum,
+    Average,
+    Max,
+    Min,
+    Product,
+    ReduceOp,
+    Sum,
+    types_of,
+)
 from ..errors import InvalidArgument
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from ._backend import backend, names, own
 from ._reduction import Reduction
 
-Average = ReduceOp.AVERAGE
-Sum = ReduceOp.SUM
-Adasum = ReduceOp.ADASUM
-Min = ReduceOp.MIN
-Max = ReduceOp.MAX
-Product = ReduceOp.PRODUCT
 
-
-def handle_average_backwards_compatibility(op: Optional[int], average: Optional[bool]) -> ReduceOp:
+def handle_average_backwards_compatibility(op: int | None, average: bool | None) -> ReduceOp:
     """The operator that `op` and the older `average` stand for."""
     if op is not None:
         if average is not None:
@@ -36,24 +38,10 @@ def handle_average_backwards_compatibility(op: Optional[int], average: Optional[
     return Average if average is None or average else Sum
 
 
-_DTYPES = (
-    tf.uint8,
-    tf.int8,
-    tf.uint16,
-    tf.int16,
-    tf.int32,
-    tf.int64,
-    tf.float16,
-    tf.bfloat16,
-    tf.float32,
-    tf.float64,
-    tf.bool,
-    tf.complex64,
-    tf.complex128,
-)
+_DTYPES = tuple(types_of(tf))
 
 
-def _tensor(value: Any, what: str, name: Optional[str]) -> Any:
+def _tensor(value: Any, what: str, name: str | None) -> Any:
     """The value as a tensor that can travel."""
     core.require_initialised()
     tensor = tf.convert_to_tensor(value)
@@ -101,7 +89,7 @@ def _set_rank(number: int) -> int:
 # ---- allreduce
 
 
-def _same_reduction(grads: Sequence[Any], how: Reduction) -> List[Any]:
+def _same_reduction(grads: Sequence[Any], how: Reduction) -> list[Any]:
     if how.op not in (Sum, Average):
         raise NotImplementedError(
             f"allreduce with op={ReduceOp(how.op).name} has no gradient: only Sum and Average have"
@@ -113,7 +101,7 @@ def _same_reduction(grads: Sequence[Any], how: Reduction) -> List[Any]:
 
 def _allreduce(
     tensor: Any,
-    name: Optional[str] = None,
+    name: str | None = None,
     op: int = Sum,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -136,13 +124,13 @@ def _allreduce(
 
 def _grouped_allreduce(
     tensors: Sequence[Any],
-    name: Optional[str] = None,
+    name: str | None = None,
     op: int = Sum,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     ignore_name_scope: bool = False,
     process_set: AnySet = global_process_set,
-) -> List[Any]:
+) -> list[Any]:
     """Several dense tensors, reduced together or not at all."""
     core.require_initialised()
     tensors = [_tensor(each, "grouped_allreduce", name) for each in tensors]
@@ -171,11 +159,9 @@ def _reduction_of(op: Any) -> Reduction:
     )
 
 
-def _whole(grads: Sequence[Any], outputs: Sequence[Any]) -> List[Any]:
+def _whole(grads: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     """Zeros where an output of a group has no gradient."""
-    return [
-        tf.zeros_like(output) if grad is None else grad for grad, output in zip(grads, outputs)
-    ]
+    return [tf.zeros_like(output) if grad is None else grad for grad, output in zip(grads, outputs)]
 
 
 @tf.RegisterGradient("FarandoleAllreduce")
@@ -184,7 +170,7 @@ def _allreduce_gradient(op: Any, grad: Any) -> Any:
 
 
 @tf.RegisterGradient("FarandoleGroupedAllreduce")
-def _grouped_allreduce_gradient(op: Any, *grads: Any) -> List[Any]:
+def _grouped_allreduce_gradient(op: Any, *grads: Any) -> list[Any]:
     return _same_reduction(_whole(grads, op.outputs), _reduction_of(op))
 
 
@@ -200,7 +186,7 @@ def _own_part(rows: Any, grad: Any, scalar: bool, number: int) -> Any:
 
 def _own_rows(
     rows: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any], number: int
-) -> List[Any]:
+) -> list[Any]:
     """This rank's parts of the averages of all gradients."""
     if len(grads) == 1:
         grads = [_allreduce(grads[0], None, Average, process_set=number)]
@@ -214,10 +200,10 @@ def _own_rows(
 
 def _gather(
     tensors: Sequence[Any],
-    name: Optional[str] = None,
+    name: str | None = None,
     ignore_name_scope: bool = False,
     process_set: AnySet = global_process_set,
-) -> List[Any]:
+) -> list[Any]:
     """All rows of each tensor; several are gathered together or not at all."""
     tensors = [_tensor(each, "allgather", name) for each in tensors]
     number = set_id(process_set)
@@ -227,7 +213,7 @@ def _gather(
 
     ours = backend(number)
 
-    def gather(*values: Any) -> List[Any]:
+    def gather(*values: Any) -> list[Any]:
         if single:
             return list(ours.allgather(values[0], node, match, number))
         gathered, rows = ours.grouped_allgather(values, node, match, number)
@@ -246,7 +232,7 @@ def _gather(
 
 def allgather(
     tensor: Any,
-    name: Optional[str] = None,
+    name: str | None = None,
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
@@ -260,10 +246,10 @@ def allgather(
 
 def grouped_allgather(
     tensors: Sequence[Any],
-    name: Optional[str] = None,
+    name: str | None = None,
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
-) -> List[Any]:
+) -> list[Any]:
     """Several tensors, gathered together or not at all."""
     core.require_initialised()
     if not tensors:
@@ -298,7 +284,7 @@ def _at_root(grad: Any, root: int, number: int) -> Any:
 def broadcast(
     tensor: Any,
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
@@ -335,9 +321,9 @@ def value_of(variable: Any) -> Any:
 def broadcast_(
     variables: Sequence[Any],
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
-) -> List[Any]:
+) -> list[Any]:
     """root_rank's values, assigned to the variables. In a graph: what is to be run."""
     return [
         variable.assign(
@@ -358,7 +344,7 @@ def broadcast_(
 def _exchange(
     tensor: Any,
     splits: Any,
-    name: Optional[str],
+    name: str | None,
     ignore_name_scope: bool,
     process_set: AnySet,
 ) -> Any:
@@ -379,7 +365,7 @@ def _exchange(
 def alltoall(
     tensor: Any,
     splits: Any = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
@@ -397,7 +383,7 @@ def _alltoall_gradient(op: Any, grad: Any, _: Any) -> Any:
 # ---- reducescatter
 
 
-def _gathered(grads: Sequence[Any], how: Reduction) -> List[Any]:
+def _gathered(grads: Sequence[Any], how: Reduction) -> list[Any]:
     scale = how.prescale * how.postscale * (_set_size(how.set) if how.op == Sum else 1)
     if scale != 1.0:
         grads = [grad * tf.cast(scale, grad.dtype) for grad in grads]
@@ -406,13 +392,13 @@ def _gathered(grads: Sequence[Any], how: Reduction) -> List[Any]:
 
 def _reducescatter(
     tensors: Sequence[Any],
-    name: Optional[str] = None,
+    name: str | None = None,
     op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     ignore_name_scope: bool = False,
     process_set: AnySet = global_process_set,
-) -> List[Any]:
+) -> list[Any]:
     """This rank's rows of each; several tensors are reduced together or not at all."""
     core.require_initialised()
     tensors = [_tensor(each, "reducescatter", name) for each in tensors]
@@ -425,7 +411,7 @@ def _reducescatter(
 
     ours = backend(how.set)
 
-    def scatter(*values: Any) -> List[Any]:
+    def scatter(*values: Any) -> list[Any]:
         if single:
             return [ours.reducescatter(values[0], node, match, how)]
         return ours.grouped_reducescatter(values, node, match, how)
@@ -442,7 +428,7 @@ def _reducescatter_gradient(op: Any, grad: Any) -> Any:
 
 
 @tf.RegisterGradient("FarandoleGroupedReducescatter")
-def _grouped_reducescatter_gradient(op: Any, *grads: Any) -> List[Any]:
+def _grouped_reducescatter_gradient(op: Any, *grads: Any) -> list[Any]:
     return _gathered(_whole(grads, op.outputs), _reduction_of(op))
 
 
@@ -456,7 +442,7 @@ def join() -> Any:
     return backend().join(node, match, 0)
 
 
-def barrier(process_set: ProcessSet = global_process_set, name: Optional[str] = None) -> Any:
+def barrier(process_set: ProcessSet = global_process_set, name: str | None = None) -> Any:
     """Done when all members have come to it."""
     core.require_initialised()
     node, match = names("FarandoleBarrier", name)
@@ -464,27 +450,27 @@ def barrier(process_set: ProcessSet = global_process_set, name: Optional[str] = 
     return backend(number).barrier(node, match, number)
 
 
-def _query(what: str, name: Optional[str], process_set_id: int = 0) -> Any:
+def _query(what: str, name: str | None, process_set_id: int = 0) -> Any:
     node, _ = names("FarandoleQuery", name or what)
     return own().query(what, node, process_set_id)
 
 
-def rank_op(name: Optional[str] = None) -> Any:
+def rank_op(name: str | None = None) -> Any:
     """As a tensor, asked when the graph runs; so are the following."""
     return _query("rank", name)
 
 
-def local_rank_op(name: Optional[str] = None) -> Any:
+def local_rank_op(name: str | None = None) -> Any:
     return _query("local_rank", name)
 
 
-def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
+def size_op(process_set_id: int = 0, name: str | None = None) -> Any:
     return _query("size", name, process_set_id)
 
 
-def local_size_op(name: Optional[str] = None) -> Any:
+def local_size_op(name: str | None = None) -> Any:
     return _query("local_size", name)
 
 
-def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
+def process_set_included_op(process_set_id: int = 0, name: str | None = None) -> Any:
     return _query("included", name, process_set_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,7 +13,7 @@ from .compression import Compression
 from .gradients import GradientReducer
 from .mpi_ops import Adasum, Average
 
-_Optimizer = tf.compat.v1.train.Optimizer
+_Optimizer: Any = tf.compat.v1.train.Optimizer
 
 
 class _DistributedOptimizer(_Optimizer):
@@ -28,14 +28,14 @@ class _DistributedOptimizer(_Optimizer):
         name: str,
         use_locking: bool,
         reducer: GradientReducer,
-        aggregation: Optional[LocalAggregation],
+        aggregation: LocalAggregation | None,
     ) -> None:
         super().__init__(name=name, use_locking=use_locking)
         self._optimizer = optimizer
         self._reducer = reducer
         self._agg_helper = aggregation
 
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Tuple[Any, Any]]:
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
         """With several passes per step the sum is reduced later, in apply_gradients()."""
         pairs = self._optimizer.compute_gradients(*args, **kwargs)
         if self._agg_helper is not None or self._reducer.op == Adasum or not pairs:
@@ -74,7 +74,7 @@ class _DistributedOptimizer(_Optimizer):
 
 def DistributedOptimizer(
     optimizer: Any,
-    name: Optional[str] = None,
+    name: str | None = None,
     use_locking: bool = False,
     device_dense: str = "",
     device_sparse: str = "",

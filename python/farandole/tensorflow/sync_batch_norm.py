@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, List, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,9 +11,7 @@ from ..process_sets import ProcessSet, global_process_set
 from .mpi_ops import Sum, _allreduce
 
 
-def moments(
-    inputs: Any, axes: List[int], keep: bool, process_set: ProcessSet
-) -> Tuple[Any, Any]:
+def moments(inputs: Any, axes: list[int], keep: bool, process_set: ProcessSet) -> tuple[Any, Any]:
     """Mean and variance over all ranks, in two reductions: exact even far from zero."""
     dtype = inputs.dtype
     x = tf.cast(inputs, tf.float32) if dtype in (tf.float16, tf.bfloat16) else inputs
@@ -34,7 +32,7 @@ def moments(
 @functools.lru_cache(maxsize=None)
 def layer(keras: Any) -> Any:
     """The class for one Keras."""
-    base = keras.layers.BatchNormalization
+    base: Any = keras.layers.BatchNormalization
 
     class SyncBatchNormalization(base):
         """Like BatchNormalization, with mean and variance of all ranks while training."""
@@ -56,12 +54,14 @@ def layer(keras: Any) -> Any:
             self._farandole_set = process_set
             self.supports_jit = False
 
-        def _moments(self, inputs: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+        def _moments(self, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
             if hasattr(self, "_reduction_axes"):  # Keras 3: (inputs, mask)
-                if args and args[0] is not None or kwargs.get("mask") is not None:
+                if (args and args[0] is not None) or kwargs.get("mask") is not None:
                     raise ValueError("SyncBatchNormalization does not support masks")
                 mean, variance = moments(
-                    tf.convert_to_tensor(inputs), list(self._reduction_axes), False,
+                    tf.convert_to_tensor(inputs),
+                    list(self._reduction_axes),
+                    False,
                     self._farandole_set,
                 )
                 return mean, variance

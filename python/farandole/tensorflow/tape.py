@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -29,7 +29,7 @@ class _Distributed:
 
     def get_local_and_global_gradients(
         self, grads: Any, sources: Any = None
-    ) -> Tuple[List[Any], List[Any]]:
+    ) -> tuple[list[Any], list[Any]]:
         """(grads of local sources, all others); without sources all count as global."""
         flat = tf.nest.flatten(grads)
         variables = [None] * len(flat) if sources is None else tf.nest.flatten(sources)
@@ -42,7 +42,7 @@ def _wrap(tape: Any, reducer: GradientReducer) -> Any:
     """A tape of a subclass that shares everything with the one given, which may be recording."""
     if isinstance(tape, _Distributed):
         raise ValueError("this tape is distributed already")
-    kind = type(type(tape).__name__, (_Distributed, type(tape)), {})
+    kind: Any = type(type(tape).__name__, (_Distributed, type(tape)), {})
     wrapped = kind.__new__(kind)
     wrapped.__dict__.update(tape.__dict__)
     wrapped._reducer = reducer
@@ -114,7 +114,7 @@ def PartialDistributedGradientTape(
     return tape
 
 
-def variables_of(layers: Any) -> List[Any]:
+def variables_of(layers: Any) -> list[Any]:
     """The trainable variables of a layer or of several."""
     if layers is None:
         return []

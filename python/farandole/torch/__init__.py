@@ -10,9 +10,9 @@ Functions and arguments are those of horovod.torch.
 
 from __future__ import annotations
 
-import torch as _torch  # noqa: F401  (its absence is said here)
+import torch as _torch
 
-from ..basics import *  # noqa: F401,F403
+from ..basics import *
 from ..errors import Error, OperationFailed
 from ..errors import OperationFailed as HorovodInternalError
 from ..version import __version__

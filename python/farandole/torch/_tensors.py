@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 import torch
 
 from .. import core
-from ..core import DType
+from ..dtypes import DType, types_of
 from ..errors import InvalidArgument
 
-_DTYPES: Dict[torch.dtype, DType] = {
-    torch.uint8: DType.UINT8,
-    torch.int8: DType.INT8,
-    torch.int16: DType.INT16,
-    torch.int32: DType.INT32,
-    torch.int64: DType.INT64,
-    torch.float16: DType.FLOAT16,
-    torch.bfloat16: DType.BFLOAT16,
-    torch.float32: DType.FLOAT32,
-    torch.float64: DType.FLOAT64,
-    torch.bool: DType.BOOL,
-    torch.complex64: DType.COMPLEX64,
-    torch.complex128: DType.COMPLEX128,
-}
-if hasattr(torch, "uint16"):
-    _DTYPES[torch.uint16] = DType.UINT16
+_DTYPES: dict[torch.dtype, DType] = types_of(torch)
 
 # What nobody calculates with here can still be moved, as something of the same width.
-_MOVED: Dict[torch.dtype, DType] = {}
+_MOVED: dict[torch.dtype, DType] = {}
 for _name, _kind in (
     ("uint32", DType.INT32),
     ("uint64", DType.INT64),
@@ -101,11 +86,11 @@ def host(tensor: torch.Tensor) -> torch.Tensor:
         return found.contiguous()
 
 
-def empty_host(like: torch.Tensor, shape: Optional[Tuple[int, ...]] = None) -> torch.Tensor:
+def empty_host(like: torch.Tensor, shape: tuple[int, ...] | None = None) -> torch.Tensor:
     return torch.empty(tuple(like.shape) if shape is None else shape, dtype=like.dtype)
 
 
-def from_view(view: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Tensor:
+def from_view(view: Any, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
     """A tensor over memory that `view` keeps alive."""
     if len(view) == 0:
         return torch.empty(shape, dtype=dtype)
@@ -113,7 +98,7 @@ def from_view(view: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Te
 
 
 # Older versions always check, newer ones when asked.
-_CHECKED: Dict[str, Any] = {}
+_CHECKED: dict[str, Any] = {}
 if hasattr(torch.sparse, "check_sparse_tensor_invariants"):
     _CHECKED["check_invariants"] = True
 

@@ -6,7 +6,7 @@ went to all of them comes back averaged.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -18,14 +18,14 @@ from .mpi_ops import Average, Splits, Sum
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, prescale, postscale, process_set):
+    def forward(
+        ctx: Any, tensor: Any, name: Any, op: Any, prescale: Any, postscale: Any, process_set: Any
+    ) -> Any:
         ctx.rest = (op, prescale, postscale, process_set)
-        return mpi_ops.reduce_and_wait(
-            tensor, False, name, op, prescale, postscale, process_set
-        )
+        return mpi_ops.reduce_and_wait(tensor, False, name, op, prescale, postscale, process_set)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         op, prescale, postscale, process_set = ctx.rest
         reduced = allreduce(
             grad,
@@ -39,10 +39,10 @@ class _Allreduce(torch.autograd.Function):
 
 def allreduce(
     tensor: torch.Tensor,
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
+    average: bool | None = None,
+    name: str | None = None,
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -56,7 +56,9 @@ def allreduce(
 
 class _GroupedAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, prescale, postscale, process_set, *tensors):
+    def forward(
+        ctx: Any, name: Any, op: Any, prescale: Any, postscale: Any, process_set: Any, *tensors: Any
+    ) -> Any:
         ctx.rest = (op, prescale, postscale, process_set)
         outputs = mpi_ops.grouped_allreduce_async(
             tensors, None, name, op, prescale, postscale, process_set
@@ -64,7 +66,7 @@ class _GroupedAllreduce(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         op, prescale, postscale, process_set = ctx.rest
         reduced = grouped_allreduce(
             list(grads),
@@ -78,14 +80,14 @@ class _GroupedAllreduce(torch.autograd.Function):
 
 def grouped_allreduce(
     tensors: Sequence[torch.Tensor],
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
+    average: bool | None = None,
+    name: str | None = None,
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     op = mpi_ops.handle_average_backwards_compatibility(op, average)
     small = [compression.compress(tensor) for tensor in tensors]
     reduced = _GroupedAllreduce.apply(
@@ -96,13 +98,13 @@ def grouped_allreduce(
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, process_set):
+    def forward(ctx: Any, tensor: Any, name: Any, process_set: Any) -> Any:
         ctx.shape = tensor.shape
         ctx.process_set = process_set
         return mpi_ops.gather_and_wait(tensor, name, process_set)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         return _rows_of(grad, ctx.shape, ctx.process_set), None, None
 
 
@@ -117,7 +119,7 @@ def _rows_of(grad: torch.Tensor, shape: torch.Size, process_set: ProcessSet) -> 
 
 def allgather(
     tensor: torch.Tensor,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """All ranks' tensors, one behind the other; first dimensions may differ."""
@@ -126,34 +128,34 @@ def allgather(
 
 class _GroupedAllgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, process_set, *tensors):
+    def forward(ctx: Any, name: Any, process_set: Any, *tensors: Any) -> Any:
         ctx.shapes = [tensor.shape for tensor in tensors]
         ctx.process_set = process_set
         return tuple(mpi_ops.grouped_allgather_async(tensors, name, process_set).wait())
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         parts = [_rows_of(grad, shape, ctx.process_set) for grad, shape in zip(grads, ctx.shapes)]
         return (None, None, *parts)
 
 
 def grouped_allgather(
     tensors: Sequence[torch.Tensor],
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     return list(_GroupedAllgather.apply(name, process_set, *tensors))
 
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
+    def forward(ctx: Any, tensor: Any, root_rank: Any, name: Any, process_set: Any) -> Any:
         ctx.root_rank = root_rank
         ctx.process_set = process_set
         return mpi_ops.broadcast_async(tensor, root_rank, name, process_set).wait()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         averaged = allreduce(grad, op=Average, process_set=ctx.process_set)
         if mpi_ops.core.rank() != ctx.root_rank:
             averaged = torch.zeros_like(averaged)
@@ -163,7 +165,7 @@ class _Broadcast(torch.autograd.Function):
 def broadcast(
     tensor: torch.Tensor,
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """root_rank's values in a new tensor; root_rank is a rank of the world."""
@@ -172,7 +174,7 @@ def broadcast(
 
 class _Alltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, splits, name, process_set):
+    def forward(ctx: Any, tensor: Any, splits: Any, name: Any, process_set: Any) -> Any:
         ctx.process_set = process_set
         if splits is None:
             ctx.received = None
@@ -183,7 +185,7 @@ class _Alltoall(torch.autograd.Function):
         return output, received
 
     @staticmethod
-    def backward(ctx, grad, *_):
+    def backward(ctx: Any, grad: Any, *_: Any) -> Any:
         back = mpi_ops.alltoall_async(grad, ctx.received, None, ctx.process_set).wait()
         return (back if ctx.received is None else back[0]), None, None, None
 
@@ -191,7 +193,7 @@ class _Alltoall(torch.autograd.Function):
 def alltoall(
     tensor: torch.Tensor,
     splits: Splits = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """splits[i] rows go to member i. A tensor, with splits also the rows received from each."""
@@ -200,20 +202,20 @@ def alltoall(
 
 class _Reducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
+    def forward(
+        ctx: Any, tensor: Any, name: Any, op: Any, process_set: Any, prescale: Any, postscale: Any
+    ) -> Any:
         ctx.rest = (op, process_set, prescale * postscale)
         return mpi_ops.reducescatter_async(
             tensor, name, op, process_set, prescale, postscale
         ).wait()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         return _gathered(grad, *ctx.rest), None, None, None, None, None
 
 
-def _gathered(
-    grad: torch.Tensor, op: int, process_set: ProcessSet, scale: float
-) -> torch.Tensor:
+def _gathered(grad: torch.Tensor, op: int, process_set: ProcessSet, scale: float) -> torch.Tensor:
     if op == Sum:
         scale *= process_set.size()
     if scale != 1.0:
@@ -223,7 +225,7 @@ def _gathered(
 
 def reducescatter(
     tensor: torch.Tensor,
-    name: Optional[str] = None,
+    name: str | None = None,
     compression: Any = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
@@ -232,15 +234,15 @@ def reducescatter(
 ) -> torch.Tensor:
     """This rank's rows of the reduction; as even as possible, first ranks get one more."""
     small, ctx = compression.compress(tensor)
-    reduced = _Reducescatter.apply(
-        small, name, op, process_set, prescale_factor, postscale_factor
-    )
+    reduced = _Reducescatter.apply(small, name, op, process_set, prescale_factor, postscale_factor)
     return compression.decompress(reduced, ctx)
 
 
 class _GroupedReducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
+    def forward(
+        ctx: Any, name: Any, op: Any, process_set: Any, prescale: Any, postscale: Any, *tensors: Any
+    ) -> Any:
         ctx.rest = (op, process_set, prescale * postscale)
         outputs = mpi_ops.grouped_reducescatter_async(
             tensors, name, op, process_set, prescale, postscale
@@ -248,19 +250,19 @@ class _GroupedReducescatter(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         return (None, None, None, None, None, *[_gathered(grad, *ctx.rest) for grad in grads])
 
 
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
-    name: Optional[str] = None,
+    name: str | None = None,
     compression: Any = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     small = [compression.compress(tensor) for tensor in tensors]
     reduced = _GroupedReducescatter.apply(
         name, op, process_set, prescale_factor, postscale_factor, *[each for each, _ in small]

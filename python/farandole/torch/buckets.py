@@ -8,7 +8,7 @@ sparse.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Sequence
 
 import torch
 
@@ -25,29 +25,29 @@ class Slot:
     """One parameter: its place in a bucket, and how far its gradient is."""
 
     __slots__ = (
-        "parameter",
-        "name",
         "bucket",
-        "place",
         "direct",
-        "passes",
-        "ready",
-        "version",
-        "used",
-        "sparse",
-        "pending",
         "hook",
+        "name",
+        "parameter",
+        "passes",
+        "pending",
+        "place",
+        "ready",
+        "sparse",
+        "used",
+        "version",
     )
 
     def __init__(self, parameter: torch.Tensor, name: str) -> None:
         self.parameter = parameter
         self.name = name
-        self.bucket: Optional["Bucket"] = None
+        self.bucket: Bucket | None = None
         self.place: Any = None  # a tensor over the bucket's memory
         self.direct = False  # p.grad may be the place itself
         self.passes = 0  # backward passes since the last step
         self.ready = False  # the gradient is complete
-        self.version: Optional[int] = None  # of p.grad when its reduction began
+        self.version: int | None = None  # of p.grad when its reduction began
         self.used = False  # p.grad was not None when it was ready
         self.sparse = False  # reduced by allgather, outside of buckets
         self.pending: Any = None  # a reduction of this parameter alone
@@ -67,10 +67,10 @@ class Bucket:
     def __init__(self, name: str, wire: torch.dtype) -> None:
         self.name = name
         self.wire = wire
-        self.slots: List[Slot] = []
+        self.slots: list[Slot] = []
         self.missing = 0  # slots that are not ready
-        self.handle: Optional[core.Handle] = None
-        self.memory: Optional[core.SharedBuffer] = None
+        self.handle: core.Handle | None = None
+        self.memory: core.SharedBuffer | None = None
         self.marks: Any = None
 
     def allocate(self) -> None:
@@ -182,11 +182,11 @@ class Bucket:
         more = len(self.slots) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
-    def take_out(self) -> List[Slot]:
+    def take_out(self) -> list[Slot]:
         """Results into p.grad, or none where nobody had one; returns slots that are sparse."""
         marks = self.marks.real if self.marks.is_complex() else self.marks
         numbers = marks.tolist()
-        sparse: List[Slot] = []
+        sparse: list[Slot] = []
         places, grads = [], []
         for slot, used, is_sparse in zip(self.slots, numbers[::2], numbers[1::2]):
             parameter = slot.parameter
@@ -206,7 +206,7 @@ class Bucket:
         return sparse
 
 
-def _copy_all(targets: List[torch.Tensor], sources: List[torch.Tensor]) -> None:
+def _copy_all(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
     """One call for all of them, where PyTorch has it."""
     if len(targets) > 1 and hasattr(torch, "_foreach_copy_"):
         torch._foreach_copy_(targets, sources)
@@ -241,10 +241,10 @@ def fill(
     prefix: str,
     wire_of: Any,
     limit: int = BUCKET_BYTES,
-) -> List[Bucket]:
+) -> list[Bucket]:
     """Buckets for the slots: those of a group together, the others last ones first, as backward
     produces their gradients."""
-    buckets: List[Bucket] = []
+    buckets: list[Bucket] = []
 
     def new(wire: torch.dtype) -> Bucket:
         buckets.append(Bucket(f"{prefix}.{len(buckets)}", wire))
@@ -252,14 +252,14 @@ def fill(
 
     grouped = set()
     for group in groups:
-        of_wire: Dict[torch.dtype, Bucket] = {}
+        of_wire: dict[torch.dtype, Bucket] = {}
         for slot in group:
             grouped.add(id(slot))
             wire = wire_of(slot.parameter)
             bucket = of_wire.get(wire) or new(wire)
             of_wire[wire] = bucket
             bucket.slots.append(slot)
-    open_: Dict[torch.dtype, Tuple[Bucket, int]] = {}
+    open_: dict[torch.dtype, tuple[Bucket, int]] = {}
     for slot in reversed(slots):
         if id(slot) in grouped:
             continue

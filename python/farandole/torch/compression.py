@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any
 
 import torch
 
@@ -11,7 +11,7 @@ class Compressor:
     """compress() gives what travels and a context, decompress() takes both back."""
 
     @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         raise NotImplementedError
 
     @staticmethod
@@ -23,7 +23,7 @@ class NoneCompressor(Compressor):
     wire = None
 
     @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         return tensor, None
 
     @staticmethod
@@ -35,7 +35,7 @@ class _HalfCompressor(Compressor):
     wire: torch.dtype
 
     @classmethod
-    def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+    def compress(cls, tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
         dtype = tensor.dtype
         if dtype.is_floating_point and dtype != cls.wire:
             return tensor.to(cls.wire), dtype

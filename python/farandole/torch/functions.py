@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Tuple, Union
 
 import torch
 
@@ -47,7 +47,7 @@ class _Place:
         self.shape = tuple(tensor.shape)
 
 
-def _strip(value: Any, tensors: List[torch.Tensor]) -> Any:
+def _strip(value: Any, tensors: list[torch.Tensor]) -> Any:
     """The structure with places instead of tensors, which are collected."""
     if isinstance(value, torch.Tensor) and value.layout == torch.strided:
         tensors.append(value)
@@ -59,7 +59,7 @@ def _strip(value: Any, tensors: List[torch.Tensor]) -> Any:
     return value
 
 
-def _fill(value: Any, tensors: List[torch.Tensor]) -> Any:
+def _fill(value: Any, tensors: list[torch.Tensor]) -> Any:
     """The structure with empty tensors in their places."""
     if isinstance(value, _Place):
         tensors.append(torch.empty(value.shape, dtype=value.dtype))
@@ -74,12 +74,12 @@ def _fill(value: Any, tensors: List[torch.Tensor]) -> Any:
 def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer,
     root_rank: int,
-    model: Optional[torch.nn.Module] = None,
+    model: torch.nn.Module | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
     """root_rank's state of an optimizer (moments, learning rates, counters) on all ranks."""
     root = core.rank() == root_rank
-    tensors: List[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     state = _strip(optimizer.state_dict(), tensors) if root else None
     state = objects.broadcast_object(state, root_rank, "optimizer.state", process_set)
     if not root:
@@ -97,7 +97,7 @@ def broadcast_optimizer_state(
 def broadcast_object(
     obj: Any,
     root_rank: int = 0,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """root_rank's object on all ranks; it must be picklable."""
@@ -105,7 +105,7 @@ def broadcast_object(
 
 
 def allgather_object(
-    obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set
-) -> List[Any]:
+    obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> list[Any]:
     """Every rank's object, in the order of ranks."""
     return objects.allgather_object(obj, name, process_set)

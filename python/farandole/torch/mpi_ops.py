@@ -5,33 +5,26 @@ The blocking forms without a trailing underscore can be differentiated.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
 
 from .. import _abi, core
-from ..basics import *  # noqa: F401,F403  (scripts look for init, rank, … here, too)
-from ..core import ReduceOp
+from ..basics import *  # noqa: F403  (scripts look for init, rank, … here, too)
+from ..dtypes import Adasum, Average, Max, Min, Product, ReduceOp, Sum  # noqa: F401
 from ..errors import InvalidArgument
 from ..handles import Handle as CoreHandle
 from ..handles import Request, submit, submit_group
 from ..process_sets import AnySet, ProcessSet, global_process_set, set_id
 from . import _tensors
 
-Average = ReduceOp.AVERAGE
-Sum = ReduceOp.SUM
-Adasum = ReduceOp.ADASUM
-Min = ReduceOp.MIN
-Max = ReduceOp.MAX
-Product = ReduceOp.PRODUCT
-
 
 class Handle:
     """Operations in flight and what to make of their results."""
 
-    __slots__ = ("_parts", "_finish", "_output", "_done")
+    __slots__ = ("_done", "_finish", "_output", "_parts")
 
-    def __init__(self, parts: List[CoreHandle], finish: Callable[[], Any]) -> None:
+    def __init__(self, parts: list[CoreHandle], finish: Callable[[], Any]) -> None:
         self._parts = parts
         self._finish = finish
         self._output: Any = None
@@ -40,10 +33,10 @@ class Handle:
     def poll(self) -> bool:
         return self._done or all(part.done() for part in self._parts)
 
-    def wait(self, timeout: Optional[float] = None) -> Any:
+    def wait(self, timeout: float | None = None) -> Any:
         if not self._done:
             # All are waited for even if one fails: none of them may write into memory later.
-            failure: Optional[BaseException] = None
+            failure: BaseException | None = None
             for part in self._parts:
                 try:
                     part.wait(timeout)
@@ -68,9 +61,7 @@ def synchronize(handle: Any) -> Any:
     return handle() if callable(handle) else handle.wait()
 
 
-def handle_average_backwards_compatibility(
-    op: Optional[int], average: Optional[bool]
-) -> ReduceOp:
+def handle_average_backwards_compatibility(op: int | None, average: bool | None) -> ReduceOp:
     """The operator that `op` and the older `average` stand for."""
     if op is not None:
         if average is not None:
@@ -79,7 +70,7 @@ def handle_average_backwards_compatibility(
     return Average if average is None or average else Sum
 
 
-def _what(operation: str, name: Optional[str]) -> str:
+def _what(operation: str, name: str | None) -> str:
     return operation if name is None else f"{operation} '{name}'"
 
 
@@ -107,13 +98,13 @@ def _in_place(tensor: torch.Tensor, staged: torch.Tensor) -> Callable[[], torch.
 def _reduce_request(
     tensor: torch.Tensor,
     in_place: bool,
-    name: Optional[str],
+    name: str | None,
     op: int,
     prescale: float,
     postscale: float,
     process_set: AnySet,
     will_wait: bool = False,
-) -> Tuple[Request, Callable[[], torch.Tensor]]:
+) -> tuple[Request, Callable[[], torch.Tensor]]:
     what = _what("allreduce", name)
     _tensors.check(tensor, what)
     dtype = _tensors.dtype_of(tensor, what)
@@ -124,9 +115,7 @@ def _reduce_request(
     else:
         place = torch.empty_like(source)
         finish = (
-            (lambda: place)
-            if tensor.device.type == "cpu"
-            else (lambda: place.to(tensor.device))
+            (lambda: place) if tensor.device.type == "cpu" else (lambda: place.to(tensor.device))
         )
     request = Request(
         _abi.ALLREDUCE,
@@ -149,7 +138,7 @@ def _reduce_request(
 def reduce_and_wait(
     tensor: torch.Tensor,
     in_place: bool,
-    name: Optional[str],
+    name: str | None,
     op: int,
     prescale: float,
     postscale: float,
@@ -165,9 +154,9 @@ def reduce_and_wait(
 
 def allreduce_async(
     tensor: torch.Tensor,
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
-    op: Optional[int] = None,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -182,9 +171,9 @@ def allreduce_async(
 
 def allreduce_async_(
     tensor: torch.Tensor,
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
-    op: Optional[int] = None,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -199,9 +188,9 @@ def allreduce_async_(
 
 def allreduce_(
     tensor: torch.Tensor,
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
-    op: Optional[int] = None,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -213,33 +202,31 @@ def allreduce_(
 def _grouped_allreduce(
     tensors: Sequence[torch.Tensor],
     in_place: bool,
-    average: Optional[bool],
-    name: Optional[str],
-    op: Optional[int],
+    average: bool | None,
+    name: str | None,
+    op: int | None,
     prescale: float,
     postscale: float,
     process_set: AnySet,
 ) -> Handle:
     op = handle_average_backwards_compatibility(op, average)
     made = [
-        _reduce_request(
-            tensor, in_place, _part(name, i), op, prescale, postscale, process_set
-        )
+        _reduce_request(tensor, in_place, _part(name, i), op, prescale, postscale, process_set)
         for i, tensor in enumerate(tensors)
     ]
     parts = submit_group([request for request, _ in made])
     return Handle(parts, lambda: [finish() for _, finish in made])
 
 
-def _part(name: Optional[str], index: int) -> Optional[str]:
+def _part(name: str | None, index: int) -> str | None:
     return None if name is None else f"{name}_{index}"
 
 
 def grouped_allreduce_async(
     tensors: Sequence[torch.Tensor],
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
-    op: Optional[int] = None,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -252,9 +239,9 @@ def grouped_allreduce_async(
 
 def grouped_allreduce_async_(
     tensors: Sequence[torch.Tensor],
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
-    op: Optional[int] = None,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
@@ -266,13 +253,13 @@ def grouped_allreduce_async_(
 
 def grouped_allreduce_(
     tensors: Sequence[torch.Tensor],
-    average: Optional[bool] = None,
-    name: Optional[str] = None,
-    op: Optional[int] = None,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
-) -> List[torch.Tensor]:
+) -> list[torch.Tensor]:
     return grouped_allreduce_async_(
         tensors, average, name, op, prescale_factor, postscale_factor, process_set
     ).wait()
@@ -280,7 +267,7 @@ def grouped_allreduce_(
 
 def sparse_allreduce_async(
     tensor: torch.Tensor,
-    name: Optional[str],
+    name: str | None,
     op: int,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[], torch.Tensor]:
@@ -320,7 +307,7 @@ def sparse_allreduce_async(
 
 def _library_result(
     handle: CoreHandle, dtype: torch.dtype, device: torch.device
-) -> Tuple[torch.Tensor, Tuple[int, ...]]:
+) -> tuple[torch.Tensor, tuple[int, ...]]:
     """The result that the library owns, as a tensor that keeps it; and the rows of each member."""
     result = handle.result()
     tensor = _tensors.from_view(core.result_view(handle), dtype, result.shape)
@@ -328,7 +315,7 @@ def _library_result(
 
 
 def _gather_request(
-    tensor: torch.Tensor, name: Optional[str], process_set: AnySet, will_wait: bool = False
+    tensor: torch.Tensor, name: str | None, process_set: AnySet, will_wait: bool = False
 ) -> Request:
     what = _what("allgather", name)
     _tensors.check(tensor, what)
@@ -346,16 +333,14 @@ def _gather_request(
     )
 
 
-def gather_and_wait(
-    tensor: torch.Tensor, name: Optional[str], process_set: AnySet
-) -> torch.Tensor:
+def gather_and_wait(tensor: torch.Tensor, name: str | None, process_set: AnySet) -> torch.Tensor:
     part = submit(_gather_request(tensor, name, process_set, will_wait=True))
     return _library_result(part, tensor.dtype, tensor.device)[0]
 
 
 def allgather_async(
     tensor: torch.Tensor,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """All ranks' tensors, one behind the other; first dimensions may differ."""
@@ -365,7 +350,7 @@ def allgather_async(
 
 def grouped_allgather_async(
     tensors: Sequence[torch.Tensor],
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     requests = [
@@ -388,7 +373,7 @@ def _broadcast(
     tensor: torch.Tensor,
     in_place: bool,
     root_rank: int,
-    name: Optional[str],
+    name: str | None,
     process_set: AnySet,
     will_wait: bool = False,
 ) -> Handle:
@@ -401,9 +386,7 @@ def _broadcast(
     else:
         place = torch.empty_like(source)
         finish = (
-            (lambda: place)
-            if tensor.device.type == "cpu"
-            else (lambda: place.to(tensor.device))
+            (lambda: place) if tensor.device.type == "cpu" else (lambda: place.to(tensor.device))
         )
     part = core.broadcast(
         source.data_ptr(),
@@ -422,7 +405,7 @@ def _broadcast(
 def broadcast_async(
     tensor: torch.Tensor,
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """root_rank's values in a new tensor; root_rank is a rank of the world."""
@@ -432,7 +415,7 @@ def broadcast_async(
 def broadcast_async_(
     tensor: torch.Tensor,
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     return _broadcast(tensor, True, root_rank, name, process_set)
@@ -441,7 +424,7 @@ def broadcast_async_(
 def broadcast_(
     tensor: torch.Tensor,
     root_rank: int,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     return _broadcast(tensor, True, root_rank, name, process_set, will_wait=True).wait()
@@ -452,7 +435,7 @@ def broadcast_(
 Splits = Optional[Union[torch.Tensor, Sequence[int]]]
 
 
-def _split_list(splits: Splits, what: str) -> Optional[List[int]]:
+def _split_list(splits: Splits, what: str) -> list[int] | None:
     if splits is None:
         return None
     if isinstance(splits, torch.Tensor):
@@ -465,7 +448,7 @@ def _split_list(splits: Splits, what: str) -> Optional[List[int]]:
 def alltoall_async(
     tensor: torch.Tensor,
     splits: Splits = None,
-    name: Optional[str] = None,
+    name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """splits[i] rows go to member i. The output is a tensor, with splits also the rows received."""
@@ -500,7 +483,7 @@ def alltoall_async(
 
 def _scatter_request(
     tensor: torch.Tensor,
-    name: Optional[str],
+    name: str | None,
     op: int,
     process_set: AnySet,
     prescale: float,
@@ -528,7 +511,7 @@ def _scatter_request(
 
 def reducescatter_async(
     tensor: torch.Tensor,
-    name: Optional[str] = None,
+    name: str | None = None,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
@@ -542,16 +525,14 @@ def reducescatter_async(
 
 def grouped_reducescatter_async(
     tensors: Sequence[torch.Tensor],
-    name: Optional[str] = None,
+    name: str | None = None,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Handle:
     requests = [
-        _scatter_request(
-            tensor, _part(name, i), op, process_set, prescale_factor, postscale_factor
-        )
+        _scatter_request(tensor, _part(name, i), op, process_set, prescale_factor, postscale_factor)
         for i, tensor in enumerate(tensors)
     ]
     parts = submit_group(requests)
@@ -576,7 +557,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
     core.barrier(process_set)
 
 
-from .autograd import (  # noqa: E402  (they are made of the functions above)
+from .autograd import (  # noqa: E402,F401  (they are made of the functions above)
     allgather,
     allreduce,
     alltoall,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, Sequence, Tuple
 
 import torch
 
@@ -19,13 +19,13 @@ from .reducer import Reducer
 Named = Iterable[Tuple[str, torch.Tensor]]
 
 
-def _parameters(param_groups: Sequence[Dict[str, Any]]) -> List[torch.Tensor]:
+def _parameters(param_groups: Sequence[dict[str, Any]]) -> list[torch.Tensor]:
     return [parameter for group in param_groups for parameter in group["params"]]
 
 
 def name_parameters(
-    param_groups: Sequence[Dict[str, Any]], named_parameters: Optional[Named]
-) -> Dict[torch.Tensor, str]:
+    param_groups: Sequence[dict[str, Any]], named_parameters: Named | None
+) -> dict[torch.Tensor, str]:
     """A name for each of the optimizer's parameters, after checks of what the user gave."""
     if named_parameters is None:
         return {
@@ -41,7 +41,7 @@ def name_parameters(
         raise ValueError(
             "named_parameters must be (name, parameter) pairs: pass model.named_parameters()"
         )
-    seen: Dict[str, torch.Tensor] = {}
+    seen: dict[str, torch.Tensor] = {}
     twice = set()
     for name, parameter in pairs:
         if name in seen and seen[name] is not parameter:
@@ -52,7 +52,7 @@ def name_parameters(
             "names in named_parameters must be different; these are there twice: "
             + ", ".join(sorted(twice))
         )
-    names: Dict[torch.Tensor, str] = {}
+    names: dict[torch.Tensor, str] = {}
     for name, parameter in pairs:
         names.setdefault(parameter, name)
     unnamed = [each for each in _parameters(param_groups) if each not in names]
@@ -67,9 +67,9 @@ def name_parameters(
 
 
 def _as_groups(
-    groups: Union[None, int, Sequence[Sequence[torch.Tensor]]],
+    groups: int | Sequence[Sequence[torch.Tensor]] | None,
     parameters: Sequence[torch.Tensor],
-) -> List[List[torch.Tensor]]:
+) -> list[list[torch.Tensor]]:
     """`groups` as lists of parameters; a number cuts the parameters into so many."""
     if groups is None:
         return []
@@ -112,11 +112,11 @@ class GradientsInFlight(InvalidArgument, AssertionError):
 class _Distributed:
     """Put before the user's class: methods of every distributed optimizer."""
 
-    _parameter_names: Dict[torch.Tensor, str]
+    _parameter_names: dict[torch.Tensor, str]
     _should_synchronize: bool
 
     @contextlib.contextmanager
-    def skip_synchronize(self):
+    def skip_synchronize(self) -> Iterator[None]:
         """step() inside it takes the gradients as they are: synchronize() has been called."""
         self._should_synchronize = False
         try:
@@ -149,12 +149,12 @@ class _GradientOptimizer(_Distributed):
         if fresh:
             self._reducer.add(fresh)
 
-    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)  # type: ignore[misc]
         if "_reducer" in self.__dict__:
             self._take_in_new_parameters()
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step with reduced gradients. A closure's gradients are reduced after each call."""
         if closure is not None:
             return self._step_with(closure)
@@ -202,7 +202,7 @@ class _GradientOptimizer(_Distributed):
 class _AdasumOptimizer(_Distributed):
     """Each rank makes its own step; the steps are combined by Adasum."""
 
-    _adasum: Dict[str, Any]
+    _adasum: dict[str, Any]
 
     def synchronize(self) -> None:
         """Nothing is in flight between steps."""
@@ -210,7 +210,7 @@ class _AdasumOptimizer(_Distributed):
     def set_backward_passes_per_step(self, passes: int) -> None:
         _positive(passes)
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """A step of this rank, replaced by the Adasum of all ranks' steps."""
         parameters = [p for p in _parameters(self.param_groups) if p.requires_grad]  # type: ignore
         with torch.no_grad():
@@ -230,7 +230,7 @@ class _AdasumOptimizer(_Distributed):
                 parameter.copy_(start + delta)
         return result
 
-    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)  # type: ignore[misc]
         if "_adasum" in self.__dict__:
             last = len(self.param_groups) - 1  # type: ignore[attr-defined]
@@ -254,13 +254,13 @@ _adasum_optimizers = 0
 
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
-    named_parameters: Optional[Named] = None,
+    named_parameters: Named | None = None,
     compression: Any = Compression.none,
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
     num_groups: int = 0,
-    groups: Union[None, int, Sequence[Sequence[torch.Tensor]]] = None,
+    groups: int | Sequence[Sequence[torch.Tensor]] | None = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
@@ -294,7 +294,7 @@ def DistributedOptimizer(
     adasum = op == Adasum
     base = _AdasumOptimizer if adasum else _GradientOptimizer
     kind = type(optimizer)
-    distributed = type(kind.__name__, (base, kind), {"__module__": kind.__module__})
+    distributed: Any = type(kind.__name__, (base, kind), {"__module__": kind.__module__})
     wrapped = distributed.__new__(distributed)
     # One state for both: a scheduler made for the one steers the other.
     optimizer.__dict__.pop("step", None)

@@ -6,11 +6,12 @@ p.grad points there, and the bucket is reduced at once. synchronize() sees to th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
@@ -20,7 +21,7 @@ from ..process_sets import ProcessSet
 from . import _tensors, mpi_ops
 from .buckets import Bucket, Slot, fill
 
-_numbers: Dict[int, int] = {}
+_numbers: dict[int, int] = {}
 # Other ranks may have failed in the same way, and never start what this one waits for.
 _PATIENCE_SECONDS = 2.0
 
@@ -68,10 +69,10 @@ class Reducer:
         self.predivide = predivide
         self.sparse_as_dense = sparse_as_dense
         self.process_set = process_set
-        self.slots: List[Slot] = []
-        self.by_id: Dict[int, Slot] = {}
-        self.groups: List[List[Slot]] = []
-        self.buckets: List[Bucket] = []
+        self.slots: list[Slot] = []
+        self.by_id: dict[int, Slot] = {}
+        self.groups: list[list[Slot]] = []
+        self.buckets: list[Bucket] = []
         self.synchronized = False
         self._begun = False  # whether a gradient has come since the last step
         self._lock = threading.RLock()
@@ -206,7 +207,7 @@ class Reducer:
         last = not any(each.missing for each in self.buckets)
         bucket.submit(self.op, prescale, postscale, self.process_set, last)
 
-    def _start_alone(self, slot: Slot, grad: Optional[torch.Tensor]) -> None:
+    def _start_alone(self, slot: Slot, grad: torch.Tensor | None) -> None:
         name = f"{self._prefix}.{slot.name}"
         if self.sparse_as_dense and grad is not None and grad.is_sparse:
             grad = grad.to_dense()
@@ -291,10 +292,9 @@ class Reducer:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         for bucket in self.buckets:
             if bucket.handle is not None:
-                try:
+                # What called this raises; the buffers stay alive with the operation.
+                with contextlib.suppress(Error):
                     bucket.handle.wait(max(0.0, deadline - time.monotonic()))
-                except Error:
-                    pass  # what called this raises; the buffers stay alive with the operation
                 bucket.handle = None
             bucket.missing = len(bucket.slots)
         self._begun = False
@@ -303,7 +303,7 @@ class Reducer:
 
     def _finish(self) -> None:
         # All are waited for even if one fails: the next step must find none in flight.
-        failure: Optional[Exception] = None
+        failure: Exception | None = None
         for bucket in self.buckets:
             try:
                 bucket.wait()
@@ -322,7 +322,7 @@ class Reducer:
 
     def _take_out(self) -> bool:
         """Results into p.grad; whether a parameter turned out to be sparse."""
-        found: List[Slot] = []
+        found: list[Slot] = []
         with torch.no_grad():
             for bucket in self.buckets:
                 found += bucket.take_out()

@@ -73,7 +73,7 @@ def _exact(tensor: torch.Tensor) -> torch.Tensor:
 
 class _Normalise(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, input, weight, bias, eps, process_set):
+    def forward(ctx: Any, input: Any, weight: Any, bias: Any, eps: Any, process_set: Any) -> Any:
         x = _exact(input)
         axes = [0, *range(2, x.dim())]
         along = [1, -1] + [1] * (x.dim() - 2)
@@ -104,7 +104,7 @@ class _Normalise(torch.autograd.Function):
         return output.to(input.dtype), mean, variance, count
 
     @staticmethod
-    def backward(ctx, grad, *_):
+    def backward(ctx: Any, grad: Any, *_: Any) -> Any:
         normal, inverse, weight, count = ctx.saved_tensors
         axes, along, process_set = ctx.rest
         g = _exact(grad)
@@ -113,9 +113,7 @@ class _Normalise(torch.autograd.Function):
         grad_input = None
         if ctx.needs_input_grad[0]:
             sums = torch.stack([sum_grad, sum_product])
-            total = mpi_ops.reduce_and_wait(
-                sums, True, None, mpi_ops.Sum, 1.0, 1.0, process_set
-            )
+            total = mpi_ops.reduce_and_wait(sums, True, None, mpi_ops.Sum, 1.0, 1.0, process_set)
             scale = inverse if weight is None else inverse * _exact(weight)
             rest = (total[0] / count).view(along) + normal * (total[1] / count).view(along)
             grad_input = ((g - rest) * scale.view(along)).to(grad.dtype)

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from .data_loader_base import AsyncDataLoaderMixin, BaseDataLoader  # noqa: F401
+from .data_loader_base import AsyncDataLoaderMixin, BaseDataLoader

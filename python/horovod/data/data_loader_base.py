@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator
 
 
 class BaseDataLoader:
@@ -36,11 +36,15 @@ class AsyncDataLoaderMixin:
     """Put before a loader: batches are made in a thread, so many ahead; 0: none."""
 
     def __init__(
-        self, async_loader_queue_size: int = 64, debug_data_loader: bool = False, *args, **kwargs
+        self,
+        async_loader_queue_size: int = 64,
+        debug_data_loader: bool = False,
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         self.async_loader_queue_size = async_loader_queue_size
         self.debug_data_loader = debug_data_loader
-        self._stop: Optional[threading.Event] = None
+        self._stop: threading.Event | None = None
         super().__init__(*args, **kwargs)
 
     def close_async_loader(self) -> None:
@@ -54,7 +58,7 @@ class AsyncDataLoaderMixin:
                 yield self._process_batch(batch)  # type: ignore[attr-defined]
             return
         self.close_async_loader()
-        ahead: "queue.Queue[Any]" = queue.Queue(self.async_loader_queue_size)
+        ahead: queue.Queue[Any] = queue.Queue(self.async_loader_queue_size)
         stop = self._stop = threading.Event()
 
         def put(value: Any) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from farandole.keras import *  # noqa: F401,F403
-from farandole.keras import callbacks, elastic  # noqa: F401
-
-from horovod import __version__  # noqa: F401
+from farandole.keras import *
+from farandole.keras import callbacks, elastic
+from horovod import __version__
 
 for _name, _module in {
     "callbacks": callbacks,

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 
 def run(
     func: Callable[..., Any],
     args: Sequence[Any] = (),
-    kwargs: Optional[Dict[str, Any]] = None,
+    kwargs: dict[str, Any] | None = None,
     num_proc: int = 1,
-    min_num_proc: Optional[int] = None,
-    max_num_proc: Optional[int] = None,
-    slots: Optional[int] = None,
-    reset_limit: Optional[int] = None,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
+    slots: int | None = None,
+    reset_limit: int | None = None,
     cooldown_range: Any = None,
-    hosts: Optional[str] = None,
-    hostfile: Optional[str] = None,
-    host_discovery_script: Optional[str] = None,
-    start_timeout: Optional[float] = None,
-    ssh_port: Optional[int] = None,
-    ssh_identity_file: Optional[str] = None,
-    disable_cache: Optional[bool] = None,
-    output_filename: Optional[str] = None,
-    verbose: Optional[bool] = None,
-    use_gloo: Optional[bool] = None,
-    use_mpi: Optional[bool] = None,
-    mpi_args: Optional[str] = None,
-    network_interface: Optional[str] = None,
+    hosts: str | None = None,
+    hostfile: str | None = None,
+    host_discovery_script: str | None = None,
+    start_timeout: float | None = None,
+    ssh_port: int | None = None,
+    ssh_identity_file: str | None = None,
+    disable_cache: bool | None = None,
+    output_filename: str | None = None,
+    verbose: bool | None = None,
+    use_gloo: bool | None = None,
+    use_mpi: bool | None = None,
+    mpi_args: str | None = None,
+    network_interface: str | None = None,
     network_interfaces: Any = None,
-    executable: Optional[str] = None,
-    np: Optional[int] = None,
-    min_np: Optional[int] = None,
-    max_np: Optional[int] = None,
-) -> List[Any]:
+    executable: str | None = None,
+    np: int | None = None,
+    min_np: int | None = None,
+    max_np: int | None = None,
+) -> list[Any]:
     """Every rank's value of func(*args, **kwargs), in the order of ranks."""
     import farandole
 
@@ -42,7 +42,7 @@ def run(
             "the number of ranks is fixed here: leave min_num_proc, max_num_proc, reset_limit and "
             "host_discovery_script away"
         )
-    options: List[str] = []
+    options: list[str] = []
     given = {
         "--hostfile": hostfile,
         "--start-timeout": start_timeout,
@@ -56,7 +56,7 @@ def run(
             options += [flag, str(value)]
     if verbose:
         options.append("--verbose")
-    more: Dict[str, Any] = {}
+    more: dict[str, Any] = {}
     if options:
         more["options"] = options
     if executable:
@@ -66,7 +66,7 @@ def run(
     )
 
 
-def _joined(names: Any) -> Optional[str]:
+def _joined(names: Any) -> str | None:
     if names is None or isinstance(names, str):
         return names
     return ",".join(names)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import farandole.tensorflow as _farandole
-from farandole.tensorflow import *  # noqa: F401,F403
-from farandole.tensorflow import (  # noqa: F401
+from farandole.tensorflow import *
+from farandole.tensorflow import (
     HorovodInternalError,
     _executing_eagerly,
     compression,
@@ -14,8 +15,7 @@ from farandole.tensorflow import (  # noqa: F401
     functions,
     mpi_ops,
 )
-
-from horovod import __version__  # noqa: F401
+from horovod import __version__
 
 for _name, _module in {
     "compression": compression,
@@ -26,7 +26,7 @@ for _name, _module in {
     sys.modules[f"{__name__}.{_name}"] = _module
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """What needs Keras is loaded when it is asked for."""
     if name == "keras":
         import importlib

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import farandole.torch as _farandole
-from farandole.torch import *  # noqa: F401,F403
-from farandole.torch import (  # noqa: F401
+from farandole.torch import *
+from farandole.torch import (
     HorovodInternalError,
     compression,
     elastic,
@@ -17,8 +17,7 @@ from farandole.torch import (  # noqa: F401
 )
 from farandole.torch.elastic import sampler as _sampler
 from farandole.torch.elastic import state as _state
-
-from horovod import __version__  # noqa: F401
+from horovod import __version__
 
 for _name, _module in {
     "mpi_ops": mpi_ops,

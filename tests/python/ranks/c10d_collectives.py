@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -29,7 +30,7 @@ def equal(found, expected):
 @case
 def identity():
     assert dist.get_backend() == "farandole"
-    assert (RANK, SIZE) == (int(os.environ["RANK"]), dist.get_world_size())
+    assert (int(os.environ["RANK"]), dist.get_world_size()) == (RANK, SIZE)
 
 
 @case
@@ -174,12 +175,12 @@ def coalescing_manager():
 def broadcast_and_reduce():
     for root in range(SIZE):
         for dtype in (torch.bool, torch.float32, torch.int64):
-            tensor = torch.tensor([RANK == root, True]).to(dtype)
+            tensor = torch.tensor([root == RANK, True]).to(dtype)
             dist.broadcast(tensor, root)
             equal(tensor, torch.tensor([True, True]))
         tensor = torch.full((3,), RANK + 1.0)
         dist.reduce(tensor, root)
-        if RANK == root:
+        if root == RANK:
             equal(tensor, [SIZE * (SIZE + 1) / 2] * 3)
     if hasattr(torch, "float8_e4m3fn"):
         tensor = torch.full((5,), float(RANK)).to(torch.float8_e4m3fn)
@@ -206,13 +207,13 @@ def all_gather():
 @case
 def gather_and_scatter():
     for root in range(SIZE):
-        outputs = [torch.zeros(3) for _ in range(SIZE)] if RANK == root else None
-        dist.gather(torch.full((3,), float(RANK)), outputs, dst=root)
-        if RANK == root:
+        outputs = [torch.zeros(3) for _ in range(SIZE)]
+        dist.gather(torch.full((3,), float(RANK)), outputs if root == RANK else None, dst=root)
+        if root == RANK:
             for i, each in enumerate(outputs):
                 equal(each, [float(i)] * 3)
         output = torch.zeros(2, 2)
-        inputs = [torch.full((2, 2), float(i)) for i in range(SIZE)] if RANK == root else None
+        inputs = [torch.full((2, 2), float(i)) for i in range(SIZE)] if root == RANK else None
         dist.scatter(output, inputs, src=root)
         equal(output, torch.full((2, 2), float(RANK)))
 
@@ -285,7 +286,7 @@ def objects():
     several = [RANK, "from", RANK] if RANK == SIZE - 1 else [None] * 3
     dist.broadcast_object_list(several, src=SIZE - 1)
     assert several == [SIZE - 1, "from", SIZE - 1]
-    gathered = [None] * SIZE if RANK == 0 else None
+    gathered: Any = [None] * SIZE if RANK == 0 else None
     dist.gather_object(("rank", RANK), gathered, dst=0)
     assert RANK != 0 or gathered == [("rank", i) for i in range(SIZE)]
     mine = [None]

@@ -109,7 +109,7 @@ def buckets_in_shared_memory():
         net = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
         net = DistributedDataParallel(net, gradient_as_bucket_view=as_view)
         before = core.counters()["zero_copy_bytes"]
-        for step in large_gradients(net):
+        for _ in large_gradients(net):
             pass
         # The buckets are known from the second step on.
         assert core.counters()["zero_copy_bytes"] - before >= 3 * 4 * 2 * 64 * 256

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
 import time
 from datetime import timedelta
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -66,27 +68,26 @@ def lie():
     from farandole import _abi
     from farandole.c10d.group import Group
 
-    honest = Group._request
+    honest = Group._start
     much = torch.ones(1000)
+    rows = (ctypes.c_int64 * 2)(100, 2)
 
-    def request(self, queue, tag, operation, dtype, shape, input, output, *rest, **more):
-        if operation in (_abi.ALLGATHER, _abi.GATHER):
-            shape, input, output = (100, *shape[1:]), much.data_ptr(), 0
-        return honest(self, queue, tag, operation, dtype, shape, input, output, *rest, **more)
+    def start(self, name, request, *rest):
+        if request.operation in (_abi.ALLGATHER, _abi.GATHER):
+            request.shape, request.input, request.output = rows, much.data_ptr(), 0
+        return honest(self, name, request, *rest)
 
-    if RANK == 1:
-        Group._request = request
     here = torch.zeros(2)
     parts = [torch.zeros(2), torch.zeros(2)]
     whole = torch.zeros(4)
-    for call in (
-        lambda: dist.all_gather(parts, here),
-        lambda: dist.all_gather_into_tensor(whole, here),
-        lambda: dist.gather(here, parts if RANK == 0 else None, 0),
-    ):
-        raises(RuntimeError, "the output of rank 0 on", call)
+    with mock.patch.object(Group, "_start", start if RANK == 1 else honest):
+        for call in (
+            lambda: dist.all_gather(parts, here),
+            lambda: dist.all_gather_into_tensor(whole, here),
+            lambda: dist.gather(here, parts if RANK == 0 else None, 0),
+        ):
+            raises(RuntimeError, "the output of rank 0 on", call)
     assert not any(each.any() for each in (*parts, whole))
-    Group._request = honest
     dist.all_reduce(here)
 
 

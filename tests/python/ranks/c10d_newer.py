@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -76,7 +77,7 @@ def fully_sharded():
 
 @case
 def checkpoints():
-    place = [tempfile.mkdtemp() if RANK == 0 else None]
+    place: list[Any] = [tempfile.mkdtemp() if RANK == 0 else None]
     dist.broadcast_object_list(place, 0)
     state = {"weights": torch.arange(3.0)}
     checkpoint.save(state, checkpoint_id=place[0])

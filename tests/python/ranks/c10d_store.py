@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from datetime import timedelta
+from unittest import mock
 
 import torch.distributed as dist
 
@@ -35,9 +36,8 @@ def a_client_stands_still():
                 os.kill(os.getpid(), signal.SIGSTOP)
             return sent
 
-        STORE._channel.send = send_and_stand_still
-        STORE.set("late", "here")  # from a stop between request and answer
-        del STORE._channel.send
+        with mock.patch.object(STORE._channel, "send", send_and_stand_still):
+            STORE.set("late", "here")  # from a stop between request and answer
     if RANK == 2:
         process = int(STORE.get("process 1"))
         wait_until_stopped(process)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Type
+from typing import Any
 
 
-def run(namespace: Dict[str, Any]) -> None:
+def run(namespace: dict[str, Any]) -> None:
     cases = {name: each for name, each in namespace.items() if name.startswith("case_")}
     wanted = sys.argv[1:] or list(cases)
     for name in wanted:
@@ -18,11 +18,11 @@ def run(namespace: Dict[str, Any]) -> None:
 class raises:
     """with raises(ValueError, "text"): … fails unless the block raises that, with the texts."""
 
-    def __init__(self, kind: Type[BaseException], *texts: str) -> None:
+    def __init__(self, kind: type[BaseException], *texts: str) -> None:
         self.kind = kind
         self.texts = texts
 
-    def __enter__(self) -> "raises":
+    def __enter__(self) -> raises:
         return self
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> bool:

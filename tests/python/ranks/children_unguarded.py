@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import sys
+from typing import Any
 
 import farandole.core as core
 
@@ -16,7 +17,7 @@ def answer(queue):
 
 
 if __name__ == "__main__":
-    context = multiprocessing.get_context(sys.argv[1])
+    context: Any = multiprocessing.get_context(sys.argv[1])
     queue = context.Queue()
     child = context.Process(target=answer, args=(queue,))
     child.start()

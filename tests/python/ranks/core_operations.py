@@ -8,11 +8,11 @@ import os
 import sys
 import threading
 import time
+from typing import Any
 
 import cases
-from cases import raises
-
 import farandole
+from cases import raises
 from farandole import core, errors
 from farandole.core import DType, ReduceOp
 
@@ -64,7 +64,7 @@ def case_gather_scatter():
     assert list(got) == [r for r in range(SIZE) for _ in range(r + 1)]
     root = SIZE - 1
     handle = core.gather(place, (RANK + 1,), DType.FLOAT32, root)
-    if RANK == root:
+    if root == RANK:
         assert array.array("f", bytes(core.result_view(handle))) == got
     handle.wait()
     data, place = floats(*range(SIZE))
@@ -76,7 +76,7 @@ def case_gather_scatter():
     assert list(array.array("f", bytes(core.result_view(handle)))) == [RANK] * SIZE
     out, to = floats(*[0] * SIZE)
     core.reduce(place, to, SIZE, DType.FLOAT32, root, keep=(data, out)).wait()
-    assert RANK != root or list(out) == [SIZE * each for each in range(SIZE)]
+    assert root != RANK or list(out) == [SIZE * each for each in range(SIZE)]
 
 
 def case_broadcast_and_barrier():
@@ -198,8 +198,9 @@ def case_outputs_that_are_too_small():
         (core.alltoall, {"splits": [rows] + [0] * (SIZE - 1)}),
         (core.scatter, {"root": SIZE - 1, "splits": [8] + [0] * (SIZE - 1)}),
     ):
+        fields: dict[str, Any] = {**told, **more}
         with raises(errors.Mismatch, "the output of rank 0", "has room for"):
-            start(place, rows, DType.FLOAT32, output=to, keep=(data, out), **told, **more).wait()
+            start(place, rows, DType.FLOAT32, output=to, keep=(data, out), **fields).wait()
         assert list(out) == [-1] * 8
     with raises(ValueError, "room for 7 bytes, but 8 are needed"):
         core.allreduce(place, to, 2, DType.FLOAT32, output_bytes=7)
@@ -207,7 +208,7 @@ def case_outputs_that_are_too_small():
 
 
 def case_bad_arguments():
-    data, place = floats(1)
+    _data, place = floats(1)
     with raises(ValueError, "process set 99"):
         core.allreduce(place, place, 1, DType.FLOAT32, process_set=99)
     with raises(ValueError, "root"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -13,10 +14,8 @@ def listening():
     """Sockets this process listens on (TCP)."""
     mine = set()
     for each in os.listdir("/proc/self/fd"):
-        try:
+        with contextlib.suppress(OSError):
             mine.add(os.readlink(f"/proc/self/fd/{each}"))
-        except OSError:
-            pass
     found = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         if not os.path.exists(table):

@@ -4,8 +4,9 @@ import horovod
 
 
 def sum_of_ranks(more, factor=1):
-    import horovod.torch as hvd
     import torch
+
+    import horovod.torch as hvd
 
     hvd.init()
     total = hvd.allreduce(torch.tensor([hvd.rank()]), op=hvd.Sum).item()

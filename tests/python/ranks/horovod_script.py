@@ -5,10 +5,11 @@ import argparse
 import torch
 import torch.nn.functional as F
 import torch.utils.data.distributed
+from horovod.torch.mpi_ops import Average, allreduce_async_, is_homogeneous, synchronize
 
 import horovod
 import horovod.torch as hvd
-from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt  # noqa: F401
 from horovod.common.process_sets import ProcessSet
 from horovod.common.util import (
     env,
@@ -19,7 +20,6 @@ from horovod.common.util import (
 )
 from horovod.runner.common.util.env import get_env_rank_and_size
 from horovod.runner.util.threads import in_thread
-from horovod.torch.mpi_ops import Average, allreduce_async_, is_homogeneous, synchronize
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--use-adasum", action="store_true", default=False)
@@ -43,7 +43,7 @@ loader = torch.utils.data.DataLoader(dataset, batch_size=16, sampler=sampler)
 
 class Net(torch.nn.Module):
     def __init__(self):
-        super(Net, self).__init__()
+        super().__init__()
         self.fc1 = torch.nn.Linear(10, 32)
         self.norm = hvd.SyncBatchNorm(32)
         self.fc2 = torch.nn.Linear(32, 2)
@@ -86,7 +86,7 @@ model.eval()
 correct = sum((model(d).argmax(1) == t).sum().item() for d, t in loader)
 accuracy = metric_average(correct / len(sampler), "avg_accuracy")
 if hvd.rank() == 0:
-    print("accuracy %.3f" % accuracy, flush=True)
+    print(f"accuracy {accuracy:.3f}", flush=True)
 assert accuracy > 0.8
 
 handle = allreduce_async_(torch.ones(2), op=Average)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import cases
 import numpy
-from cases import raises
 
+import cases
 import farandole.numpy as fnp
+from cases import raises
 
 fnp.init()
 RANK, SIZE = fnp.rank(), fnp.size()

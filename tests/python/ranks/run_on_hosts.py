@@ -8,8 +8,9 @@ import farandole
 def work(offset):
     import socket
 
-    import farandole.numpy as fnp
     import numpy
+
+    import farandole.numpy as fnp
 
     fnp.init()
     total = fnp.allreduce(numpy.full(2, float(offset + fnp.rank())), op=fnp.Sum)

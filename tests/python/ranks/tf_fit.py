@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from typing import Any
 
-import cases
 import numpy as np
 import tensorflow as tf
 
+import cases
 import farandole.tensorflow.keras as hvd
 from farandole.tensorflow import SyncBatchNormalization
 
@@ -94,9 +95,7 @@ def case_adasum():
         for times in (1, 2):
             step()
             np.testing.assert_allclose(w.numpy(), [-0.5 * times] * SIZE, rtol=1e-4)
-        made = hvd.DistributedOptimizer(
-            module.SGD(1.0), op=hvd.Adasum, backward_passes_per_step=2
-        )
+        made = hvd.DistributedOptimizer(module.SGD(1.0), op=hvd.Adasum, backward_passes_per_step=2)
         w.assign(tf.zeros([SIZE]))
         for _ in range(2):
             made.apply_gradients([(gradient, w)])
@@ -104,7 +103,9 @@ def case_adasum():
     if KERAS_3:
         inside = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), op=hvd.Adasum)
         with cases.raises(ValueError, "loss scaling"):
-            keras.optimizers.LossScaleOptimizer(inside).apply([gradient], [keras.Variable(gradient)])
+            keras.optimizers.LossScaleOptimizer(inside).apply(
+                [gradient], [keras.Variable(gradient)]
+            )
 
 
 def case_local_variables():
@@ -169,13 +170,15 @@ def case_fit():
     """Callbacks, metrics, warm-up, a checkpoint of rank 0, and back from it."""
     rates = []
 
-    class Watch(keras.callbacks.Callback):
+    base: Any = keras.callbacks.Callback
+
+    class Watch(base):
         def on_batch_end(self, batch, logs=None):
             rates.append(float(np.asarray(self.model.optimizer.learning_rate)))
 
     rate = 0.1 * SIZE
     made = model(hvd.DistributedOptimizer(keras.optimizers.Adam(rate)))
-    folder = tempfile.mkdtemp() if RANK == 0 else None
+    folder: Any = tempfile.mkdtemp() if RANK == 0 else None
     callbacks = [
         hvd.callbacks.BroadcastGlobalVariablesCallback(0),
         hvd.callbacks.MetricAverageCallback(),
@@ -183,7 +186,7 @@ def case_fit():
         hvd.callbacks.LearningRateScheduleCallback(rate, 0.1, start_epoch=2),
         Watch(),
     ]
-    file = os.path.join(folder, "best.keras") if folder else None
+    file: Any = os.path.join(folder, "best.keras") if folder else None
     if RANK == 0:
         callbacks.append(hvd.callbacks.BestModelCheckpoint(monitor="loss", filepath=file))
     history = made.fit(*data(), batch_size=16, epochs=3, verbose=0, callbacks=callbacks)
@@ -264,7 +267,10 @@ def case_state():
     def train(state):
         same_everywhere(made)
         made.fit(
-            *data(), batch_size=16, epochs=2, verbose=0,
+            *data(),
+            batch_size=16,
+            epochs=2,
+            verbose=0,
             callbacks=[
                 hvd.elastic.CommitStateCallback(state, 2),
                 hvd.elastic.UpdateBatchStateCallback(state),
@@ -296,7 +302,10 @@ def case_package_keras():
     made.compile(fdl.DistributedOptimizer(package.optimizers.SGD(0.01)), loss="mse")
     x = np.full((8, 2), RANK + 1.0, "float32")
     history = made.fit(
-        x, x[:, :1], batch_size=4, verbose=0,
+        x,
+        x[:, :1],
+        batch_size=4,
+        verbose=0,
         callbacks=[
             fdl.callbacks.BroadcastGlobalVariablesCallback(0),
             fdl.callbacks.MetricAverageCallback(),
@@ -317,17 +326,43 @@ def case_horovod_names():
     assert callbacks.MetricAverageCallback is hvd.callbacks.MetricAverageCallback
     assert horovod.tensorflow.keras is their and horovod.tensorflow.SyncBatchNormalization
     for name in (
-        "allreduce", "allgather", "broadcast", "alltoall", "reducescatter", "join", "size_op",
-        "DistributedOptimizer", "DistributedGradientTape", "PartialDistributedGradientTape",
-        "BroadcastGlobalVariablesHook", "Compression", "elastic", "broadcast_variables",
-        "grouped_allreduce", "HorovodInternalError", "_executing_eagerly", "mpi_ops", "Adasum",
-        "init", "local_rank", "ProcessSet", "mpi_built", "broadcast_object_fn",
+        "allreduce",
+        "allgather",
+        "broadcast",
+        "alltoall",
+        "reducescatter",
+        "join",
+        "size_op",
+        "DistributedOptimizer",
+        "DistributedGradientTape",
+        "PartialDistributedGradientTape",
+        "BroadcastGlobalVariablesHook",
+        "Compression",
+        "elastic",
+        "broadcast_variables",
+        "grouped_allreduce",
+        "HorovodInternalError",
+        "_executing_eagerly",
+        "mpi_ops",
+        "Adasum",
+        "init",
+        "local_rank",
+        "ProcessSet",
+        "mpi_built",
+        "broadcast_object_fn",
     ):
         assert hasattr(horovod.tensorflow, name), name
     for module in (their, horovod.keras):
         for name in (
-            "DistributedOptimizer", "PartialDistributedOptimizer", "broadcast_global_variables",
-            "allreduce", "load_model", "callbacks", "elastic", "Compression", "Average",
+            "DistributedOptimizer",
+            "PartialDistributedOptimizer",
+            "broadcast_global_variables",
+            "allreduce",
+            "load_model",
+            "callbacks",
+            "elastic",
+            "Compression",
+            "Average",
         ):
             assert hasattr(module, name), name
 

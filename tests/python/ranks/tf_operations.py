@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from typing import Any
 
-import cases
 import numpy as np
 import tensorflow as tf
 
+import cases
 import farandole.tensorflow as hvd
 
 hvd.init()
@@ -17,8 +18,18 @@ RANK, SIZE = hvd.rank(), hvd.size()
 tf.config.threading.set_intra_op_parallelism_threads(1)
 TOTAL = sum(range(SIZE))
 DTYPES = [
-    tf.uint8, tf.int8, tf.uint16, tf.int16, tf.int32, tf.int64, tf.float16, tf.bfloat16,
-    tf.float32, tf.float64, tf.complex64, tf.complex128,
+    tf.uint8,
+    tf.int8,
+    tf.uint16,
+    tf.int16,
+    tf.int32,
+    tf.int64,
+    tf.float16,
+    tf.bfloat16,
+    tf.float32,
+    tf.float64,
+    tf.complex64,
+    tf.complex128,
 ]
 
 
@@ -161,7 +172,10 @@ def case_ranks_as_tensors():
     @tf.function
     def ask():
         return (
-            hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op(),
+            hvd.rank_op(),
+            hvd.size_op(),
+            hvd.local_rank_op(),
+            hvd.local_size_op(),
             hvd.process_set_included_op(),
         )
 
@@ -312,7 +326,7 @@ def case_functions_in_functions():
 def case_process_sets():
     even = hvd.add_process_set(list(range(0, SIZE, 2)))
     odd = hvd.add_process_set(list(range(1, SIZE, 2))) if SIZE > 1 else None
-    mine = even if RANK % 2 == 0 else odd
+    mine: Any = even if RANK % 2 == 0 else odd
     for got in in_all_modes(
         lambda x: hvd.allreduce(x, op=hvd.Sum, process_set=mine, name="in.set"),
         np.asarray([RANK], np.int32),

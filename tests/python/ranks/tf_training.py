@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import cases
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
+import cases
 import farandole.tensorflow as hvd
 
 hvd.init()
@@ -82,8 +84,11 @@ def case_buckets():
     if not compiled():
         return
     # From the last one on: (unknown), (5, 3), (4 MiB), (7).
-    nodes = [each for each in step.get_concrete_function().graph.get_operations()
-             if each.type.startswith("Farandole")]
+    nodes = [
+        each
+        for each in step.get_concrete_function().graph.get_operations()
+        if each.type.startswith("Farandole")
+    ]
     together = sorted(len(each.inputs) for each in nodes if "Allreduce" in each.type)
     assert together == [1, 1, 1, 2], together
     # Only what contains the first variable is waited for by the thread that starts it.
@@ -164,8 +169,8 @@ def case_session_with_one_thread():
     count = 20
     config = v1.ConfigProto(inter_op_parallelism_threads=1, use_per_session_threads=True)
     with tf.Graph().as_default(), v1.Session(config=config) as session:
-        inputs = [None] * count
-        after = []
+        inputs: list[Any] = [None] * count
+        after: list[Any] = []
         for i in range(count) if RANK == 0 else reversed(range(count)):
             with tf.control_dependencies(after):
                 inputs[i] = tf.identity(float(i))
@@ -213,7 +218,7 @@ def case_session_adasum():
 
 
 def case_estimator():
-    estimator = getattr(tf, "estimator", None)
+    estimator: Any = getattr(tf, "estimator", None)
     if not hasattr(estimator, "Estimator"):
         return
     import tempfile
@@ -232,9 +237,7 @@ def case_estimator():
     with tempfile.TemporaryDirectory() as folder:
         made = estimator.Estimator(model, model_dir=folder)
         made.train(data, steps=40, hooks=[hvd.BroadcastGlobalVariablesHook(0)])
-        np.testing.assert_allclose(
-            made.get_variable_value("model/w"), (SIZE - 1) / 2, atol=1e-3
-        )
+        np.testing.assert_allclose(made.get_variable_value("model/w"), (SIZE - 1) / 2, atol=1e-3)
 
 
 def case_state():

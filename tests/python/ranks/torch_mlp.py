@@ -1,4 +1,4 @@
-"""An ordinary training: rank 0's parameters to all, then steps; compared with the same on one rank."""
+"""An ordinary training: rank 0's parameters to all, then steps; compared with one rank's."""
 
 from __future__ import annotations
 

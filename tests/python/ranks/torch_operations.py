@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 
-import cases
 import torch
 import torch.utils.data
-from cases import raises
 
+import cases
 import farandole.torch as hvd
+from cases import raises
 from farandole import errors
 
 torch.set_num_threads(1)
@@ -196,9 +196,7 @@ def case_autograd():
         grad_of(lambda x: (hvd.alltoall(x, splits=splits)[0] * weight).sum(), 2 * SIZE),
         [r + 1.0 for r in RANKS for _ in range(2)],
     )
-    same(
-        grad_of(lambda x: (hvd.reducescatter(x) * weight).sum(), SIZE), [r + 1.0 for r in RANKS]
-    )
+    same(grad_of(lambda x: (hvd.reducescatter(x) * weight).sum(), SIZE), [r + 1.0 for r in RANKS])
     same(
         grad_of(lambda x: (hvd.grouped_reducescatter([x], op=hvd.Sum)[0] * weight).sum(), SIZE),
         [SIZE * (r + 1.0) for r in RANKS],

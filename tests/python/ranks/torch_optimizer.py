@@ -7,12 +7,12 @@ import gc
 import warnings
 import weakref
 
-import cases
 import torch
-from cases import raises
 
+import cases
 import farandole
 import farandole.torch as hvd
+from cases import raises
 
 torch.set_num_threads(1)
 hvd.init()
@@ -571,7 +571,7 @@ def case_bad_arguments():
     with raises(ValueError, "Average"):
         make(sgd(model.parameters()), op=hvd.Sum, gradient_predivide_factor=2.0)
     with raises(ValueError, "groups"):
-        make(sgd(model.parameters()), groups=[1, 2])
+        make(sgd(model.parameters()), groups=[1, 2])  # type: ignore[list-item]
     with raises(ValueError, "two groups"):
         make(sgd(model.parameters()), groups=[[named[0][1]], [named[0][1]]])
     with raises(TypeError, "Optimizer"):

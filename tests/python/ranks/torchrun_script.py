@@ -37,7 +37,7 @@ def as_backend() -> int:
     import farandole.c10d  # noqa: F401
 
     dist.init_process_group("farandole")
-    size = dist.get_world_size()
+    size: int = dist.get_world_size()
     tensor = torch.full((1000,), float(dist.get_rank() + 1))
     dist.all_reduce(tensor)
     assert torch.equal(tensor, torch.full((1000,), size * (size + 1) / 2))

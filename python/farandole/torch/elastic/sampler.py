@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Iterator
 
 import torch.utils.data
 
@@ -21,13 +21,13 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.shuffle = shuffle
         self.seed = seed
         self.epoch = 0
-        self.processed_indices: Set[int] = set()
+        self.processed_indices: set[int] = set()
         self.num_replicas = 0
         self.rank = 0
-        self.remaining_indices: List[int] = []
+        self.remaining_indices: list[int] = []
         self.num_samples = 0
         self.total_size = 0
-        self.indices: List[int] = []
+        self.indices: list[int] = []
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
@@ -42,14 +42,14 @@ class ElasticSampler(torch.utils.data.Sampler):
     def record_indices(self, indices: Any) -> None:
         self.processed_indices.update(indices)
 
-    def get_indices(self, batch_idx: int, batch_size: int) -> List[int]:
+    def get_indices(self, batch_idx: int, batch_size: int) -> list[int]:
         start = batch_idx * batch_size
         return self.indices[start : min(start + batch_size, len(self.indices))]
 
-    def state_dict(self) -> Dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "processed_indices": set(self.processed_indices)}
 
-    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.epoch = state_dict["epoch"]
         self.processed_indices = set(state_dict["processed_indices"])
         self.reset()
@@ -65,7 +65,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.total_size = self.num_samples * self.num_replicas
         self.indices = self._mine()
 
-    def _mine(self) -> List[int]:
+    def _mine(self) -> list[int]:
         indices = list(self.remaining_indices)
         if self.shuffle:
             # The same order on all ranks.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any
 
 import torch
 
@@ -69,23 +69,23 @@ class SamplerStateHandler(_StateDictHandler):
         self.save()
 
 
-_handlers: List[Tuple[Type, Type[StateHandler]]] = [
+_handlers: list[tuple[type, type[StateHandler]]] = [
     (torch.nn.Module, ModelStateHandler),
     (torch.optim.Optimizer, OptimizerStateHandler),
     (ElasticSampler, SamplerStateHandler),
 ]
 
 
-def get_handler_registry() -> List[Tuple[Type, Type[StateHandler]]]:
+def get_handler_registry() -> list[tuple[type, type[StateHandler]]]:
     return _handlers
 
 
-def set_handler_registry(registry: List[Tuple[Type, Type[StateHandler]]]) -> None:
+def set_handler_registry(registry: list[tuple[type, type[StateHandler]]]) -> None:
     global _handlers
     _handlers = registry
 
 
-def _handler_for(value: Any) -> Optional[StateHandler]:
+def _handler_for(value: Any) -> StateHandler | None:
     for kind, handler in _handlers:
         if isinstance(value, kind):
             return handler(value)
@@ -97,8 +97,8 @@ class TorchState(ObjectState):
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
         kwargs.update(model=model, optimizer=optimizer)
-        handlers: Dict[str, StateHandler] = {}
-        plain: Dict[str, Any] = {}
+        handlers: dict[str, StateHandler] = {}
+        plain: dict[str, Any] = {}
         for name, value in kwargs.items():
             handler = _handler_for(value)
             if handler is not None:

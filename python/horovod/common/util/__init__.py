@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Iterator
 
-from farandole.basics import ccl_built, cuda_built, ddl_built  # noqa: F401
+from farandole.basics import ccl_built, cuda_built, ddl_built
 from farandole.basics import rocm_built as _rocm_built
 
 
@@ -38,7 +38,7 @@ def rocm_built(verbose: bool = False) -> bool:
     return _rocm_built()
 
 
-def _numbers(version: str) -> tuple:
+def _numbers(version: str) -> tuple[int, ...]:
     """The leading numbers: 2.15.0+cpu is (2, 15, 0)."""
     found = []
     for part in version.split("+")[0].split("."):
@@ -66,11 +66,11 @@ def is_version_greater_equal_than(ver: str, target: str) -> bool:
 
 
 @contextlib.contextmanager
-def env(**kwargs: Optional[str]) -> Iterator[None]:
+def env(**kwargs: str | None) -> Iterator[None]:
     """Environment variables for the time of a block; None takes one away."""
-    before: Dict[str, Optional[str]] = {name: os.environ.get(name) for name in kwargs}
+    before: dict[str, str | None] = {name: os.environ.get(name) for name in kwargs}
 
-    def put(values: Dict[str, Optional[str]]) -> None:
+    def put(values: dict[str, str | None]) -> None:
         for name, value in values.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -88,7 +88,7 @@ def num_rank_is_power_2(num_rank: int) -> bool:
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
-def split_list(values: list, count: int) -> list:
+def split_list(values: list[Any], count: int) -> list[list[Any]]:
     """So many parts, as even as possible."""
     share, more = divmod(len(values), count)
     parts = []

@@ -33,7 +33,7 @@ using Translator = Result<Translation> (*)(const std::vector<std::string>&, cons
 // Translates a line as a shell would divide it; the machine must outlive nothing.
 inline Result<Translation> translateLine(Translator translator, const std::string& line,
                                          const FakeMachine& machine = {}) {
-  auto words = splitWords(line);
+  auto words = splitShellWords(line);
   EXPECT_TRUE(words.ok()) << line;
   return translator(words.value(), machine.surroundings());
 }

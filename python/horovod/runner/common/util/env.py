@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Tuple
 
 _FAMILIES = (
     ("FARANDOLE_RANK", "FARANDOLE_SIZE"),
@@ -14,7 +13,7 @@ _FAMILIES = (
 )
 
 
-def get_env_rank_and_size() -> Tuple[int, int]:
+def get_env_rank_and_size() -> tuple[int, int]:
     """(0, 1) if nothing says otherwise."""
     for rank, size in _FAMILIES:
         if rank in os.environ and size in os.environ:
