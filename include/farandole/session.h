@@ -21,7 +21,8 @@ inline void init(std::chrono::milliseconds timeout = std::chrono::milliseconds(0
 inline void shutdown() { detail::check(farandole_shutdown()); }
 inline bool isInitialised() { return farandole_is_initialised() != 0; }
 
-// -1 unless initialised. "local": among the ranks of this machine; "cross": among the machines.
+// -1 unless initialised. "local": among the ranks of this machine; "cross": among the ranks with this
+// local rank, one of each machine that has so many.
 inline int rank() { return farandole_rank(); }
 inline int size() { return farandole_size(); }
 inline int localRank() { return farandole_local_rank(); }

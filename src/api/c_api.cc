@@ -115,10 +115,10 @@ int32_t farandole_local_size(void) {
   return identity([](Runtime& r) { return r.config().localSize; });
 }
 int32_t farandole_cross_rank(void) {
-  return identity([](Runtime& r) { return r.config().crossRank; });
+  return identity([](Runtime& r) { return r.cross().rank; });
 }
 int32_t farandole_cross_size(void) {
-  return identity([](Runtime& r) { return r.config().crossSize; });
+  return identity([](Runtime& r) { return r.cross().size; });
 }
 uint64_t farandole_epoch(void) { return Library::instance().epoch(); }
 

@@ -37,6 +37,8 @@ class Runtime {
                                                 Timeline& timeline, Deadline deadline);
 
   const Config& config() const { return config_; }
+  // From what the ranks have told each other, whoever has started them.
+  Topology::Cross cross() const { return topology_.crossOf(config_.rank); }
   std::uint64_t epoch() const { return epoch_; }
   Conductor& conductor() { return *conductor_; }
   Arena& arena() { return neighbourhood_->arena(); }

@@ -185,10 +185,6 @@ const std::vector<ConfigVariable>& table() {
        integer(&Config::localSize, 1, kMaxRanks)},
       {"FARANDOLE_MACHINE", "number of this machine among the job's", "0",
        integer(&Config::machine, 0, kMaxRanks)},
-      {"FARANDOLE_CROSS_RANK", "rank among those with this local rank, one of each machine", "0",
-       integer(&Config::crossRank, 0, kMaxRanks)},
-      {"FARANDOLE_CROSS_SIZE", "number of machines with this local rank", "1",
-       integer(&Config::crossSize, 1, kMaxRanks)},
       {"FARANDOLE_HOST", "this machine's name in messages", "localhost", text(&Config::host)},
       {"FARANDOLE_JOB", "the job's name; marks its processes", "", text(&Config::job)},
       {"FARANDOLE_AGENT", "the agent's socket", "", text(&Config::agent)},
@@ -265,8 +261,6 @@ Status check(const Config& config) {
   FARANDOLE_RETURN_IF_ERROR(below(config.rank, config.size, "FARANDOLE_RANK", "FARANDOLE_SIZE"));
   FARANDOLE_RETURN_IF_ERROR(
       below(config.localRank, config.localSize, "FARANDOLE_LOCAL_RANK", "FARANDOLE_LOCAL_SIZE"));
-  FARANDOLE_RETURN_IF_ERROR(
-      below(config.crossRank, config.crossSize, "FARANDOLE_CROSS_RANK", "FARANDOLE_CROSS_SIZE"));
   if (config.size > 1 && (config.agent.empty() || config.secret.empty() || config.job.empty())) {
     return Status::invalid(
         "FARANDOLE_SIZE=" + std::to_string(config.size) +

@@ -23,8 +23,6 @@ struct Config {
   int size = 1;
   int localRank = 0;
   int localSize = 1;
-  int crossRank = 0;
-  int crossSize = 1;
   int machine = 0;  // number of this machine
   std::string host = "localhost";
   std::string job;     // names the job; marks its processes

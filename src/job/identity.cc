@@ -178,8 +178,6 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
   config.localRank = *localRank;
   config.localSize = *localSize;
   config.machine = *machine;
-  config.crossRank = *machine;
-  config.crossSize = *size / *localSize;
   if (config.host == "localhost") config.host = hostName();
   identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), *ours};
   if (const std::string& address = identity.meeting->address; isLoopback(address)) {

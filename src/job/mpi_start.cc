@@ -90,7 +90,8 @@ std::string machineName() {
   return boot + "/" + std::to_string(network.st_ino) + "/" + std::to_string(::geteuid());
 }
 
-void place(const std::vector<Card>& cards, Config& config) {
+// Where this rank is; returns the number of machines.
+std::size_t place(const std::vector<Card>& cards, Config& config) {
   std::map<std::string, int> machines;
   std::map<int, int> members;
   for (std::size_t i = 0; i < cards.size(); ++i) {
@@ -104,8 +105,7 @@ void place(const std::vector<Card>& cards, Config& config) {
     ++members[machine];
   }
   config.localSize = members[config.machine];
-  config.crossRank = config.machine;
-  config.crossSize = static_cast<int>(machines.size());
+  return machines.size();
 }
 
 Result<std::vector<Card>> exchangeCards(Engine& engine, const Card& mine, Deadline deadline) {
@@ -179,8 +179,9 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
   return LinkBootstrap::start(config, meeting, deadline);
 }
 
+// Of a job on several machines.
 void warn(const Engine& engine, const Config& config, bool given) {
-  if (config.rank != 0 || config.crossSize == 1) return;
+  if (config.rank != 0) return;
   if (!engine.notice().empty()) logWarning(std::string(engine.notice()));
   if (config.engine == "link" && !given) {
     logWarning(
@@ -228,9 +229,11 @@ Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& confi
   auto cards = exchangeCards(engine, {machineName(), hostName(), key->publicPart(), !given.empty()},
                              deadline);
   FARANDOLE_RETURN_IF_ERROR(cards.status());
-  place(*cards, config);
-  if (config.crossSize == 1) keepToLoopback(config);
-  warn(engine, config, !given.empty());
+  if (place(*cards, config) == 1) {
+    keepToLoopback(config);
+  } else {
+    warn(engine, config, !given.empty());
+  }
 
   // Rank 0 first, so that the others know where.
   std::unique_ptr<LinkBootstrap> bootstrap;

@@ -74,6 +74,16 @@ Result<Topology> Topology::exchange(Bootstrap& bootstrap, const Config& config, 
   return topology;
 }
 
+Topology::Cross Topology::crossOf(std::int32_t rank) const {
+  Cross cross{0, 0};
+  for (const Place& each : places_) {
+    if (each.localRank != at(rank).localRank) continue;
+    ++cross.size;
+    if (each.machine < at(rank).machine) ++cross.rank;
+  }
+  return cross;
+}
+
 std::vector<std::int32_t> Topology::ranksOn(int machine) const {
   std::vector<std::int32_t> ranks;
   for (std::int32_t rank = 0; rank < size(); ++rank) {

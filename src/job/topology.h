@@ -33,6 +33,14 @@ class Topology {
   int size() const { return static_cast<int>(places_.size()); }
   const Place& at(std::int32_t rank) const { return places_[static_cast<std::size_t>(rank)]; }
   bool sameMachine(std::int32_t a, std::int32_t b) const { return at(a).machine == at(b).machine; }
+  // A rank among those with its local rank, of which every machine has one at most: in the order of
+  // their machines.
+  struct Cross {
+    int rank = 0;
+    int size = 1;
+    bool operator==(const Cross&) const = default;
+  };
+  Cross crossOf(std::int32_t rank) const;
   // Global ranks of a machine, by local rank.
   std::vector<std::int32_t> ranksOn(int machine) const;
   // For each of these ranks its machine, numbered 0, 1, … in the order in which they appear.

@@ -20,6 +20,13 @@ std::string localSize(const JobPlan&, const RankPlan& r) { return std::to_string
 std::string machine(const JobPlan&, const RankPlan& r) { return std::to_string(r.hostIndex); }
 std::string crossRank(const JobPlan&, const RankPlan& r) { return std::to_string(r.crossRank); }
 std::string crossSize(const JobPlan&, const RankPlan& r) { return std::to_string(r.crossSize); }
+// Every machine has a local rank 0, also this one, of which the plan holds at least the own part.
+std::string machines(const JobPlan& p, const RankPlan& r) {
+  const auto first = std::find_if(p.ranks.begin(), p.ranks.end(), [&](const RankPlan& each) {
+    return each.hostIndex == r.hostIndex && each.localRank == 0;
+  });
+  return std::to_string(first != p.ranks.end() ? first->crossSize : r.crossSize);
+}
 std::string host(const JobPlan&, const RankPlan& r) { return r.host; }
 std::string job(const JobPlan& p, const RankPlan&) { return p.job; }
 std::string agent(const JobPlan& p, const RankPlan&) { return p.agentAddress; }
@@ -64,8 +71,8 @@ constexpr struct {
     {"WORLD_SIZE", size},
     {"LOCAL_RANK", localRank},
     {"LOCAL_WORLD_SIZE", localSize},
-    {"GROUP_RANK", crossRank},
-    {"GROUP_WORLD_SIZE", crossSize},
+    {"GROUP_RANK", machine},
+    {"GROUP_WORLD_SIZE", machines},
     {"ROLE_RANK", rank},
     {"ROLE_WORLD_SIZE", size},
     {"ROLE_NAME", roleName},

@@ -75,6 +75,16 @@ add_test(NAME conformance.without_launcher.2+2.outputs
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh 2+2 $<TARGET_FILE:core_rank> outputs 400 9)
 set_tests_properties(conformance.without_launcher.2+2.outputs PROPERTIES LABELS conformance TIMEOUT 240)
 
+# Who is where: of each rank its local rank and size, and its cross rank and size.
+foreach(layout 2+1 1+2 3+1+2)
+  set(places_2+1 0/2:0/2 1/2:0/1 0/1:1/2)
+  set(places_1+2 0/1:0/2 0/2:1/2 1/2:0/1)
+  set(places_3+1+2 0/3:0/3 1/3:0/2 2/3:0/1 0/1:1/3 0/2:2/3 1/2:1/2)
+  add_test(NAME conformance.without_launcher.${layout}.places
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh ${layout} $<TARGET_FILE:core_rank> places ${places_${layout}})
+  set_tests_properties(conformance.without_launcher.${layout}.places PROPERTIES LABELS conformance TIMEOUT 240)
+endforeach()
+
 # The engines of MPI, each under its own starter; without shared memory, so that MPI carries everything.
 find_program(FARANDOLE_OPENMPI_RUN mpirun.openmpi)
 find_program(FARANDOLE_MPICH_RUN mpiexec.mpich)

@@ -127,6 +127,18 @@ TEST(LabEngines, BatchesOnUnevenMachines) {
   mix(lab, {"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:2", "-n", "4"}, 4, "105");
 }
 
+// Who is where, as the ranks themselves find out, whoever has started them.
+TEST(LabEngines, RanksOfUnevenMachinesKnowTheirCounterparts) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (Words words : {jobWords({"-q", "-H", "h0:2,h1:1"}, {}), openMpiWords("h0:2,h1:1", "3"),
+                      Words{"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:1", "-n", "3"}}) {
+    words.insert(words.end(), {CORE_RANK, "places", "0/2:0/2", "1/2:0/1", "0/1:1/2"});
+    const Outcome outcome = lab.run("h0", words, seconds(60));
+    EXPECT_EQ(outcome.code, 0) << words.at(0) << ": " << outcome.out << outcome.err;
+  }
+}
+
 std::string rankOn(const Lab& lab, const std::string& host) {
   return linesOf(lab.shell(host, "pgrep -f 'core_rank allreduce_until_lost'").out).at(0);
 }

@@ -12,7 +12,7 @@ using testing::Not;
 
 constexpr const char* kWho =
     "echo $RANK/$WORLD_SIZE local $LOCAL_RANK/$LOCAL_WORLD_SIZE cross $HOROVOD_CROSS_RANK/"
-    "$HOROVOD_CROSS_SIZE on $(hostname) as $FARANDOLE_HOST";
+    "$HOROVOD_CROSS_SIZE group $GROUP_RANK/$GROUP_WORLD_SIZE on $(hostname) as $FARANDOLE_HOST";
 constexpr const char* kWhere = "echo $RANK $(hostname)";
 
 TEST(LabRun, RanksKnowTheirPlaceOnThreeHosts) {
@@ -21,11 +21,12 @@ TEST(LabRun, RanksKnowTheirPlaceOnThreeHosts) {
   const Outcome outcome = runJob(lab, {"-q", "--no-prefix", "-H", "h0:1,h1:2,h2:2"}, kWho);
   EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(
-      sortedLines(outcome.out),
-      ElementsAre("0/5 local 0/1 cross 0/3 on h0 as h0", "1/5 local 0/2 cross 1/3 on h1 as h1",
-                  "2/5 local 1/2 cross 0/2 on h1 as h1", "3/5 local 0/2 cross 2/3 on h2 as h2",
-                  "4/5 local 1/2 cross 1/2 on h2 as h2"));
+  EXPECT_THAT(sortedLines(outcome.out),
+              ElementsAre("0/5 local 0/1 cross 0/3 group 0/3 on h0 as h0",
+                          "1/5 local 0/2 cross 1/3 group 1/3 on h1 as h1",
+                          "2/5 local 1/2 cross 0/2 group 1/3 on h1 as h1",
+                          "3/5 local 0/2 cross 2/3 group 2/3 on h2 as h2",
+                          "4/5 local 1/2 cross 1/2 group 2/3 on h2 as h2"));
   expectNothingLeft(lab, 3);
 }
 

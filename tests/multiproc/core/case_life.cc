@@ -90,6 +90,19 @@ CORE_CASE(init_often) {
   }
 }
 
+// places LOCAL/SIZE:CROSS/SIZE...: what each rank must know of its place.
+CORE_CASE(places) {
+  REQUIRE_OK(farandole_init(nullptr));
+  REQUIRE(static_cast<int>(arguments.size()) == farandole_size());
+  const std::string found =
+      std::to_string(farandole_local_rank()) + "/" + std::to_string(farandole_local_size()) + ":" +
+      std::to_string(farandole_cross_rank()) + "/" + std::to_string(farandole_cross_size());
+  const std::string& expected = arguments.at(static_cast<std::size_t>(farandole_rank()));
+  if (found != expected) fail(__FILE__, __LINE__, found + ", not " + expected);
+  requireSum("places", 1.0F, static_cast<float>(farandole_size()));
+  REQUIRE_OK(farandole_shutdown());
+}
+
 // Rank 1 leaves while the others still count on it.
 CORE_CASE(early_shutdown) {
   REQUIRE_OK(farandole_init(nullptr));

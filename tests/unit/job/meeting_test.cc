@@ -147,6 +147,22 @@ TEST_F(MeetingTest, EverybodyLearnsEverybodysPlace) {
   for (auto& thread : threads) thread.join();
 }
 
+// Two machines of two ranks, and one of one.
+TEST_F(MeetingTest, RanksOfUnevenMachinesKnowTheirCounterparts) {
+  meet(5);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 5; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto topology = Topology::exchange(at(rank), configOf(rank, 5), 1, "", soon());
+      ASSERT_TRUE(topology.ok()) << topology.status().message();
+      using Cross = Topology::Cross;
+      const Cross expected[] = {{0, 3}, {0, 2}, {1, 3}, {1, 2}, {2, 3}};
+      for (int i = 0; i < 5; ++i) EXPECT_EQ(topology->crossOf(i), expected[i]) << i;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
 TEST_F(MeetingTest, AnotherJobIsNotLetIn) {
   meet(2);
   LinkBootstrap::Meeting meeting;
