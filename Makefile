@@ -79,6 +79,8 @@ bench: build
 soak: deps-test build
 	@ctest --test-dir build --output-on-failure -L 'conformance|multiproc' --repeat until-fail:$(ROUNDS)
 	@BATCH_SEED=$$RANDOM BATCH_SECONDS=$$(($(ROUNDS) * 20)) ctest --test-dir build --output-on-failure -R conformance.batches
+	@tools/deps python
+	@KILL_SEED=$$RANDOM KILL_ROUNDS=$$(($(ROUNDS) * 15)) tests/python/run_pytest /usr/bin/python3 tests/python/test_c10d_kills.py
 	@/usr/bin/python3 tests/attack/attack.py --seed $$RANDOM --seconds $$(($(ROUNDS) * 180))
 	@tools/deps build fuzz
 	@tools/fuzz $$(($(ROUNDS) * 60)) $(JOBS)

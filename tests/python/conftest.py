@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,14 @@ class Finished:
         assert self.code != 0, f"the job should have failed; it printed:\n{self.output}"
         for text in texts:
             assert text in self.output, f"{text!r} is missing in:\n{self.output}"
+        return self
+
+    def expect_told(self, ranks: set[int], culprit: int) -> Finished:
+        """That exactly these ranks have printed what they were told, and that it was about him."""
+        told = re.findall(r"rank (\d+) was told: (.*)", self.output)
+        assert {int(rank) for rank, _ in told} == ranks, f"told were {told} in:\n{self.output}"
+        for rank, text in told:
+            assert f"rank {culprit}" in text, f"rank {rank} was told: {text}"
         return self
 
 

@@ -15,7 +15,7 @@ set(environment_tf221keras2 TF_USE_LEGACY_KERAS=1)
 
 # What does not depend on the version of PyTorch is run with one interpreter. TensorFlow takes long to start: everything
 # with Keras 3, and with the others what depends on them.
-set(once test_core test_mpi4py test_numpy test_run_function test_wheel)
+set(once test_c10d_kills test_core test_mpi4py test_numpy test_run_function test_wheel)
 
 # Debian's torchrun 1.13 does not start with its Python.
 set(newer test_torchrun)

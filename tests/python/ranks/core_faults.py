@@ -61,6 +61,8 @@ elif how == "killed with a name":
             os.kill(os.getpid(), signal.SIGKILL)
     wait_for_the_culprit()
 elif how == "killed":
+    # The launcher asks the others to end as soon as it knows: these stay to be told.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if culprit:
         os.kill(os.getpid(), signal.SIGKILL)
     wait_for_the_culprit()
