@@ -49,8 +49,8 @@ bool isPassedOn(std::string_view name) {
 }
 
 bool isSecret(std::string_view name, std::string_view value) {
-  constexpr std::string_view kEndings[] = {"TOKEN",  "SECRET", "PASSWORD",
-                                           "PASSWD", "_KEY",   "APIKEY"};
+  constexpr std::string_view kEndings[] = {"TOKEN", "SECRET", "PASSWORD", "PASSWD",
+                                           "_KEY",  "APIKEY", "JWT"};
   if (std::any_of(std::begin(kEndings), std::end(kEndings),
                   [&](std::string_view ending) { return name.ends_with(ending); })) {
     return true;

@@ -198,6 +198,46 @@ TEST(LabEngines, RankKilledUnderLaunchedMpiIsNamedToAll) {
   }
 }
 
+// MPI's starters send what they find in their environment to the other hosts, in clear. Of the
+// user's and the job's secrets they find nothing, nor do their daemons and what those start.
+TEST(LabEngines, LaunchedMpiCarriesNoSecrets) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  // They come through files, so that the search does not find itself.
+  const std::string token = "hf_5e7a1c0ffee";
+  for (const char* host : {"h0", "h1"}) lab.writeFile(host, "/tmp/tokens", token + "\n");
+  for (const char* mpi : {"openmpi", "mpich"}) {
+    Words words = shellWords({"-H", "h0:1,h1:1", "--grace", "2", "--engine", "mpi", "--mpi", mpi},
+                             "echo secret=$FARANDOLE_SECRET; exec " CORE_RANK
+                             " allreduce_until_lost ordinary alone leave 7");
+    words.insert(words.begin(), {"env", "HF_TOKEN=" + token, "PLAIN_WORD=" + token,
+                                 "https_proxy=http://me:" + token + "@proxy:3128"});
+    const auto job = lab.start("h0", words);
+    ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
+    const auto at = job->out().find("secret=");
+    ASSERT_NE(at, std::string::npos);
+    const std::string secret = job->out().substr(at + 7, 64);
+    ASSERT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
+    // ssh, which is called with their names, has what the user has.
+    const std::string starters =
+        "pgrep -f '^[^ ]*(mpirun|mpiexec|hydra_pmi_proxy|orted)|^[^ ]*farandole mpi-lend'";
+    const std::string names =
+        "for p in $(" + starters +
+        "); do grep -alFf /tmp/found /proc/$p/environ /proc/$p/cmdline && tr '\\0' ' ' < "
+        "/proc/$p/cmdline; done";
+    for (const std::string host : {"h0", "h1"}) {
+      lab.writeFile(host, "/tmp/found", token + "\n" + secret + "\n");
+      EXPECT_GE(linesOf(lab.shell(host, starters).out).size(), 2U) << mpi << " on " << host;
+      EXPECT_EQ(lab.shell(host, names).out, "") << mpi << " on " << host;
+    }
+    // On the other host nobody at all has the user's.
+    EXPECT_EQ(lab.shell("h1", "grep -alFf /tmp/tokens /proc/[0-9]*/environ").out, "") << mpi;
+    job->signal(SIGINT);
+    job->finish();
+    expectNothingLeft(lab, 2);
+  }
+}
+
 // What an MPI leaves in the file system.
 void expectNoFilesLeft(const Lab& lab, int hosts) {
   for (int i = 0; i < hosts; ++i) {

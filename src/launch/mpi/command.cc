@@ -22,6 +22,15 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
+// Others, such as exported functions of bash, cannot be set by a shell.
+bool isShellName(std::string_view name) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+  return !name.empty() && kLetters.find(name.front()) != std::string_view::npos &&
+         std::all_of(name.begin(), name.end(), [&](char c) {
+           return kLetters.find(c) != std::string_view::npos || (c >= '0' && c <= '9');
+         });
+}
+
 std::string settingOf(const JobPlan& plan, std::string_view name) {
   // The last one counts, as for the ranks.
   const auto found = std::find_if(plan.settings.rbegin(), plan.settings.rend(),
@@ -185,9 +194,14 @@ StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
   return command;
 }
 
-std::string remoteShellScript(const JobPlan& plan, const SshOptions& options) {
-  std::string script =
-      "#!/bin/sh\n"
+std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
+                              const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::string script = "#!/bin/sh\nrestore() { :\n";
+  for (const auto& [name, value] : variables) {
+    if (isShellName(name)) script += "export " + name + "=" + quoted(value) + "\n";
+  }
+  script +=
+      "}\n"
       "while :; do case \"$1\" in -l|-p|-i|-o) shift 2;; -*) shift;; *) break;; esac; done\n"
       "h=$1; shift\n"
       "case \"$h\" in\n";
@@ -199,7 +213,7 @@ std::string remoteShellScript(const JobPlan& plan, const SshOptions& options) {
     }
     std::vector<std::string> words = sshArguments(host.ssh, options, "");
     words.pop_back();
-    script += "exec";
+    script += "restore; exec";
     for (const std::string& word : words) script += " " + quoted(word);
     script += " \"$@\";;\n";
   }

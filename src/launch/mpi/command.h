@@ -32,8 +32,10 @@ std::vector<std::pair<std::string, std::string>> rankSettings(Starter::Kind kind
                                                               const std::string& ports);
 
 // A script that reaches each host of the plan as Farandole does: with its user, port and options;
-// this machine without ssh.
-std::string remoteShellScript(const JobPlan& plan, const SshOptions& options);
+// this machine without ssh. variables: ssh's, which the starter that calls this does not have
+// (starter_environment.h). For this user's eyes only.
+std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
+                              const std::vector<std::pair<std::string, std::string>>& variables);
 
 // How the starter calls a host.
 std::string hostWord(const HostPlan& host);

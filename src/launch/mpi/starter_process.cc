@@ -9,12 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <string_view>
-#include <unordered_set>
 
 #include "launch/hosts/captured_run.h"
 #include "launch/mpi/command.h"
 #include "launch/mpi/scratch.h"
+#include "launch/mpi/starter_environment.h"
 #include "launch/own_command.h"
 #include "launch/spawn.h"
 
@@ -41,34 +40,12 @@ Result<UniqueFd> executableScript(const std::string& text) {
   return readable;
 }
 
-// What an enclosing MPI job has left would make the starter believe that it is part of it; and a
-// secret is none of its business: some send what they find to the other hosts in clear.
-bool isForeign(std::string_view entry) {
-  return entry.starts_with("PMIX_") || entry.starts_with("PMI_") ||
-         entry.starts_with("OMPI_COMM_WORLD_") || entry.starts_with("FARANDOLE_SECRET");
-}
-
-std::vector<std::string> environmentWith(
-    const std::vector<std::pair<std::string, std::string>>& variables) {
-  std::vector<std::string> result;
-  std::unordered_set<std::string_view> names;
-  for (const auto& [name, value] : variables) {
-    if (names.insert(name).second) result.push_back(name + "=" + value);
-  }
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view name =
-        std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
-    if (!names.contains(name) && !isForeign(*entry)) result.emplace_back(*entry);
-  }
-  return result;
-}
-
 }  // namespace
 
 StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOptions& ssh,
                                const std::string& treeId, Duration startLimit)
     : starter_(std::move(starter)),
-      script_(remoteShellScript(plan, ssh)),
+      ssh_(ssh),
       plan_(plan),
       lender_(lenderWords(
           treeId, ownProgram(), plan.job,
@@ -76,7 +53,8 @@ StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOp
 
 Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files,
                              const JobMarks& marks) {
-  auto script = executableScript(script_);
+  auto script =
+      executableScript(remoteShellScript(plan_, ssh_, starterEnvironment({}, environ).held));
   FARANDOLE_RETURN_IF_ERROR(script.status());
   scriptFd_ = std::move(*script);
   const std::string shell =
@@ -89,7 +67,7 @@ Status StarterProcess::start(const InheritedSignals& signals, const rlimit& file
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) return Status::fromErrno("cannot open /dev/null", errno);
-  auto environment = environmentWith(command.variables);
+  std::vector<std::string> environment = starterEnvironment(command.variables, environ).entries;
   useForStarter(plan_, environment);
   auto pid = spawnProcess({starter_.program, command.words, environment, null.get(), far.get(),
                            far.get(), signals, files, true, nullptr, &marks});

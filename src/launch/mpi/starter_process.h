@@ -48,9 +48,7 @@ class StarterProcess {
 
  private:
   const Starter starter_;
-  std::vector<std::string> words_;
-  std::vector<std::pair<std::string, std::string>> variables_;
-  const std::string script_;
+  const SshOptions ssh_;
   UniqueFd scriptFd_;  // an unnamed file: nothing is left behind whatever happens
   UniqueFd output_;
   std::string text_;  // the last part of what it printed

@@ -110,7 +110,7 @@ TEST(MpiCommand, RemoteShellReachesHostsAsFarandoleDoes) {
   SshOptions options;
   options.program = "echo";
   options.identityFile = "/keys/it's";
-  const std::string script = remoteShellScript(plan, options);
+  const std::string script = remoteShellScript(plan, options, {});
   const auto run = [&](const std::string& words) {
     return runBounded({"/bin/sh", "-c", "set -- " + words + "\n" + script},
                       Deadline::after(std::chrono::seconds(20)))
@@ -121,6 +121,23 @@ TEST(MpiCommand, RemoteShellReachesHostsAsFarandoleDoes) {
                              HasSubstr("-l carla -- b orted --daemonize")));
   EXPECT_THAT(run("c true"), HasSubstr("-- c true"));
   EXPECT_EQ(run("a 'echo here $((1 + 1))'"), "here 2\n");  // this machine: no ssh
+}
+
+// What MPI's starter does not get, ssh has all the same; and nobody else.
+TEST(MpiCommand, RemoteShellGivesSshItsVariables) {
+  const TempFolder folder;
+  SshOptions options;
+  options.program = folder.write("ssh", "#!/bin/sh\necho \"[$MY_TOKEN]\"\n");
+  std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+  const std::string script = remoteShellScript(
+      planOf({0, 1}), options, {{"MY_TOKEN", "it's\n$HOME"}, {"BASH_FUNC_f%%", "() { :; }"}});
+  const auto run = [&](const std::string& words) {
+    return runBounded({"/bin/sh", "-c", "set -- " + words + "\n" + script},
+                      Deadline::after(std::chrono::seconds(20)))
+        .out;
+  };
+  EXPECT_EQ(run("b true"), "[it's\n$HOME]\n");
+  EXPECT_EQ(run("a 'echo \"[$MY_TOKEN]\"'"), "[]\n");
 }
 
 TEST(MpiCommand, LenderIsFoundWhereverItsNameIsOdd) {

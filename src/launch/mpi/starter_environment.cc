@@ -1,0 +1,88 @@
+#include "launch/mpi/starter_environment.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "launch/mpi/ticket.h"
+#include "launch/passed_environment.h"
+
+namespace farandole::mpi {
+namespace {
+
+// What a program, a shell and ssh need; what our guardian knows processes by; and what a sanitized
+// build is told.
+constexpr std::string_view kNames[] = {
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PWD",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "TERM",
+    "TZ",
+    "LANG",
+    "HOSTNAME",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "KRB5CCNAME",
+    "KRB5_CONFIG",
+    "XDG_CACHE_HOME",
+    "FARANDOLE_JOB",
+    "PE_HOSTFILE",
+    "ASAN_OPTIONS",
+    "TSAN_OPTIONS",
+    "UBSAN_OPTIONS",
+    "LSAN_OPTIONS",
+};
+// Languages, networks and topologies, batch systems, and the modules of a cluster, whose mpiexec
+// may be a script. MPI's own are isMpiVariable()'s.
+constexpr std::string_view kFamilies[] = {
+    "LC_",  "UCX_",  "FI_",  "PSM_", "PSM2_", "PSM3_",   "HWLOC_", "MV2_",  "MVP_",  "SLURM_",
+    "PBS_", "PALS_", "LSB_", "LSF_", "SGE_",  "COBALT_", "OAR_",   "CRAY_", "LMOD_", "MODULE",
+};
+// Of MPI's: what an enclosing job has left. The starter would believe that it is part of it.
+constexpr std::string_view kForeign[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
+
+bool startsWithAny(std::string_view name, const auto& prefixes) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+bool isStarters(std::string_view name, std::string_view value) {
+  const bool known = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+                     startsWithAny(name, kFamilies) || isMpiVariable(name);
+  return known && !isSecret(name, value);
+}
+
+}  // namespace
+
+StarterEnvironment starterEnvironment(const std::vector<std::pair<std::string, std::string>>& ours,
+                                      const char* const* environment) {
+  StarterEnvironment result;
+  std::unordered_set<std::string_view> names;
+  for (const auto& [name, value] : ours) {
+    if (names.insert(name).second) result.entries.push_back(name + "=" + value);
+  }
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = entry.substr(0, equals);
+    const std::string_view value = entry.substr(equals + 1);
+    if (names.contains(name) || startsWithAny(name, kForeign)) continue;
+    if (isStarters(name, value)) {
+      result.entries.emplace_back(entry);
+    } else if (!name.starts_with("FARANDOLE_SECRET")) {
+      result.held.emplace_back(name, value);
+    }
+  }
+  return result;
+}
+
+}  // namespace farandole::mpi
