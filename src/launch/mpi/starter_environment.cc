@@ -49,11 +49,6 @@ constexpr std::string_view kFamilies[] = {
 // Of MPI's: what an enclosing job has left. The starter would believe that it is part of it.
 constexpr std::string_view kForeign[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
 
-bool startsWithAny(std::string_view name, const auto& prefixes) {
-  return std::any_of(std::begin(prefixes), std::end(prefixes),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
 bool isStarters(std::string_view name, std::string_view value) {
   const bool known = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
                      startsWithAny(name, kFamilies) || isMpiVariable(name);
