@@ -12,7 +12,7 @@ namespace {
 
 // What a program, a shell and ssh need; what our guardian knows processes by; and what a sanitized
 // build is told.
-constexpr std::string_view kNames[] = {
+constexpr std::string_view kStarterNames[] = {
     "PATH",
     "HOME",
     "USER",
@@ -42,16 +42,17 @@ constexpr std::string_view kNames[] = {
 };
 // Languages, networks and topologies, batch systems, and the modules of a cluster, whose mpiexec
 // may be a script. MPI's own are isMpiVariable()'s.
-constexpr std::string_view kFamilies[] = {
+constexpr std::string_view kStarterFamilies[] = {
     "LC_",  "UCX_",  "FI_",  "PSM_", "PSM2_", "PSM3_",   "HWLOC_", "MV2_",  "MVP_",  "SLURM_",
     "PBS_", "PALS_", "LSB_", "LSF_", "SGE_",  "COBALT_", "OAR_",   "CRAY_", "LMOD_", "MODULE",
 };
 // Of MPI's: what an enclosing job has left. The starter would believe that it is part of it.
-constexpr std::string_view kForeign[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
+constexpr std::string_view kEnclosing[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
 
 bool isStarters(std::string_view name, std::string_view value) {
-  const bool known = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
-                     startsWithAny(name, kFamilies) || isMpiVariable(name);
+  const bool known = std::find(std::begin(kStarterNames), std::end(kStarterNames), name) !=
+                         std::end(kStarterNames) ||
+                     startsWithAny(name, kStarterFamilies) || isMpiVariable(name);
   return known && !isSecret(name, value);
 }
 
@@ -70,7 +71,7 @@ StarterEnvironment starterEnvironment(const std::vector<std::pair<std::string, s
     if (equals == std::string_view::npos) continue;
     const std::string_view name = entry.substr(0, equals);
     const std::string_view value = entry.substr(equals + 1);
-    if (names.contains(name) || startsWithAny(name, kForeign)) continue;
+    if (names.contains(name) || startsWithAny(name, kEnclosing)) continue;
     if (isStarters(name, value)) {
       result.entries.emplace_back(entry);
     } else if (!name.starts_with("FARANDOLE_SECRET")) {
