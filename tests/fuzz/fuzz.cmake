@@ -5,19 +5,22 @@ if(FARANDOLE_FUZZ)
     message(FATAL_ERROR "FARANDOLE_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
   endif()
   add_custom_target(fuzzers)
-  # What all link, and libFuzzer's entry points.
-  add_library(fuzz_common OBJECT ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc ${PROJECT_SOURCE_DIR}/src/base/status.cc
-    ${PROJECT_SOURCE_DIR}/src/base/limits.cc ${PROJECT_SOURCE_DIR}/src/bootstrap/wire.cc)
+  # libFuzzer's entry points, and what the fuzzers of single decoders have in common.
+  add_library(fuzz_main OBJECT ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc)
+  target_link_libraries(fuzz_main PUBLIC farandole_options)
+  target_compile_options(fuzz_main PUBLIC -O1)
+  target_link_options(fuzz_main PUBLIC -fsanitize=fuzzer)
+  add_library(fuzz_common OBJECT ${PROJECT_SOURCE_DIR}/src/base/status.cc ${PROJECT_SOURCE_DIR}/src/base/limits.cc
+    ${PROJECT_SOURCE_DIR}/src/bootstrap/wire.cc)
   target_link_libraries(fuzz_common PUBLIC farandole_options)
   target_compile_options(fuzz_common PUBLIC -O1)
-  target_link_options(fuzz_common PUBLIC -fsanitize=fuzzer)
 
   # farandole_fuzzer(NAME SOURCES…): NAME_fuzz.cc and the decoders' own sources (relative to src/): a fuzzer of one
   # decoder need not wait for whole layers.
   function(farandole_fuzzer name)
     list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/)
     add_executable(fuzz_${name} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}_fuzz.cc ${ARGN})
-    target_link_libraries(fuzz_${name} PRIVATE fuzz_common)
+    target_link_libraries(fuzz_${name} PRIVATE fuzz_main fuzz_common)
     add_dependencies(fuzzers fuzz_${name})
   endfunction()
 
@@ -40,8 +43,10 @@ if(FARANDOLE_FUZZ)
   farandole_fuzzer(config launch/run_config.cc launch/compat/horovodrun_config.cc launch/suggest.cc
     launch/hosts/text.cc)
   farandole_fuzzer(doctor ${checks})
-  farandole_fuzzer(peer)
-  target_link_libraries(fuzz_peer PRIVATE farandole_conductor)
+  # Plays against whole layers.
+  add_executable(fuzz_peer ${CMAKE_CURRENT_LIST_DIR}/peer_fuzz.cc)
+  target_link_libraries(fuzz_peer PRIVATE fuzz_main farandole_conductor)
+  add_dependencies(fuzzers fuzz_peer)
   farandole_fuzzer(example_files ${fashion}/idx.cc ${fashion}/checkpoint.cc)
   target_link_libraries(fuzz_handshake PRIVATE OpenSSL::Crypto)
   target_link_libraries(fuzz_config PRIVATE yaml-cpp)
