@@ -16,6 +16,8 @@ from trial import PORT, Failed, Host, Outcome, Trial
 TRAINED = r"rank \d of \d trained as one alone"
 PLAIN = "FARANDOLE_TENSORFLOW_OPS=plain"
 TF = "/opt/tf/bin/python"
+# On a busy machine one rank may still import its framework when another has waited for a minute.
+PATIENT = ("--start-timeout", "300")
 
 Case = Callable[[Trial], None]
 CASES: list[tuple[str, str, Case]] = []
@@ -41,7 +43,7 @@ def use_scripts(trial: Trial, here: str, there: str) -> None:
         command = str(trial.tree / "bin/farandole")
         verified = launcher.run(command, "init", "--dir", f"/root/{here}", "--verify")
         verified.expect(0, "allreduce on 2 hosts gives the right sums")
-        job = ("-np", "3", "python3", "mlp.py")
+        job = (*PATIENT, "-np", "3", "python3", "mlp.py")
         trained(launcher.run("env", *trial.memlock, "./run-launcher.sh", *job, folder=f"/root/{here}"), 3)
     finally:
         worker.docker("stop", "farandole-worker1")
@@ -65,7 +67,7 @@ def init_compose(trial: Trial) -> None:
     try:
         worker.run(*compose, "up", "-d", "worker1", folder="/root/farandole").expect(0)
         worker.wait_for_log("farandole-worker1", "Server listening")
-        trained(launcher.run(*compose, "run", "--rm", "launcher", "-np", "3", "python3", "mlp.py", folder="/root/cluster"), 3)
+        trained(launcher.run(*compose, "run", "--rm", "launcher", *PATIENT, "-np", "3", "python3", "mlp.py", folder="/root/cluster"), 3)
     finally:
         worker.run(*compose, "--profile", "worker", "down", folder="/root/farandole")
 
@@ -74,7 +76,7 @@ def init_compose(trial: Trial) -> None:
 def training(trial: Trial) -> None:
     with trial.pair() as job:
         for here, there in ((1, 2), (2, 1), (2, 2)):
-            trained(job.run("-H", f"localhost:{here},worker1:{there}", "python3", "mlp.py"), here + there)
+            trained(job.run(*PATIENT, "-H", f"localhost:{here},worker1:{there}", "python3", "mlp.py"), here + there)
 
 
 @case("tf-compiled", "the pushed tree alone: TensorFlow's operations are compiled in the worker, and used")
@@ -83,7 +85,7 @@ def tf_compiled(trial: Trial) -> None:
         listing = ("exec", "worker1", "find", "/home/dev/.cache", "/usr", "/opt", "-name", "farandole*", "-o", "-name", "libfarandole*")
         if trial.worker.docker(*listing).out:
             raise Failed("the worker's image has something of Farandole")
-        outcome = job.run("-H", "localhost:1,worker1:1", "--push", TF, "tf_train.py").expect(0)
+        outcome = job.run(*PATIENT, "-H", "localhost:1,worker1:1", "--push", TF, "tf_train.py").expect(0)
         used = outcome.find(r"rank 1 of 2 trained with compiled operations (/home/dev/\.cache/farandole/tensorflow-\S+\.so)")
         trial.worker.docker("exec", "worker1", "test", "-s", used).expect(0)
         outcome.expect_count(2, r"trained with compiled operations")
@@ -92,7 +94,7 @@ def tf_compiled(trial: Trial) -> None:
 @case("tf-mixed", "a worker without a compiler: all ranks agree on plain operations and train")
 def tf_mixed(trial: Trial) -> None:
     with trial.pair(image="trial/no-compiler") as job:
-        outcome = job.run("-H", "localhost:1,worker1:2", TF, "tf_train.py")
+        outcome = job.run(*PATIENT, "-H", "localhost:1,worker1:2", TF, "tf_train.py")
         outcome.expect(0, "no compiled operations on rank 1: there is no C").expect_count(3, "trained with plain operations")
 
 
@@ -100,7 +102,7 @@ def tf_mixed(trial: Trial) -> None:
 def tf1_hook(trial: Trial) -> None:
     with trial.pair() as job:
         job.run("-np", "1", "--env", PLAIN, TF, "tf1_hook.py").expect(0, "rank 0 of 1 trained in a session")
-        job.run("-H", "localhost:1,worker1:1", "--env", PLAIN, TF, "tf1_hook.py").expect(0).expect_count(
+        job.run(*PATIENT, "-H", "localhost:1,worker1:1", "--env", PLAIN, TF, "tf1_hook.py").expect(0).expect_count(
             2, r"rank \d of 2 trained in a session"
         )
 
@@ -123,13 +125,15 @@ def container_seconds(host: Host, *options: str) -> float:
 def process_one(trial: Trial) -> None:
     host = trial.launcher
     own, under_init = [], []
-    for _ in range(3):
+    # What was once wrong here took five seconds and more, every time. The best of several is not disturbed by others.
+    for _ in range(8):
         own.append(container_seconds(host))
         under_init.append(container_seconds(host, "--init"))
-    trial.log.add(f"seconds as process 1: {own}; under --init: {under_init}")
-    # What was once wrong here took five seconds and more; the best of three is not disturbed by others.
-    if min(own) > min(under_init) + 1.5:
+        if len(own) >= 3 and min(own) <= min(under_init) + 1.5:
+            break
+    else:
         raise Failed(f"as process 1 it takes {own} s, under --init {under_init} s")
+    trial.log.add(f"seconds as process 1: {own}; under --init: {under_init}")
     words = ["run", "--rm", "--volume", "/root/cluster/workload:/tests", "--workdir", "/tests", "trial/ready"]
     host.docker(*words, "farandole", "run", "-np", "2", "python3", "orphans.py").expect(0).expect_count(2, "no zombies")
 
@@ -155,12 +159,13 @@ def one_network(trial: Trial) -> None:
         ssh = ("/usr/sbin/sshd", "-D", "-e", "-f", f"{home}/sshd_config")
         host.run(*common, "--name", "beta", "--volume", f"/root/cluster/ssh_worker/worker1:{home}", "trial/train", *ssh).expect(0)
         # Its host key is known under another name: a new user trusts what is seen for the first time.
-        host.run(*common, "--name", "launcher", "--volume", f"/root/cluster/ssh_launcher:{home}", "trial/ready", "sleep", "infinity").expect(0)
+        keys = f"/root/cluster/ssh_launcher:{home}"
+        host.run(*common, "--name", "launcher", "--volume", keys, "trial/ready", "sleep", "infinity").expect(0)
         host.wait_for_log("beta", "Server listening")
         words = ("docker", "exec", "launcher", "farandole")
         job = ("-H", "localhost:1,beta:2", "-p", str(PORT), "--accept-new-host-keys")
         host.run(*words, "doctor", *job).expect(0, "2 of 2 directions work")
-        trained(host.run(*words, "run", *job, "python3", "mlp.py"), 3)
+        trained(host.run(*words, "run", *PATIENT, *job, "python3", "mlp.py"), 3)
     finally:
         for each in ("launcher", "beta"):
             host.remove(each)
@@ -174,7 +179,7 @@ def docker_stop(trial: Trial) -> None:
         try:
             host.docker(
                 "run", "--detach", "--name", "one", "--volume", "/root/cluster/workload:/tests", "--workdir", "/tests",
-                "trial/ready", "farandole", "run", "-np", "2", "python3", "mlp.py", "--seconds", "300",
+                "trial/ready", "farandole", "run", *PATIENT, "-np", "2", "python3", "mlp.py", "--seconds", "300",
             ).expect(0)
             host.wait_for_log("one", "under way")
             begin = time.monotonic()
@@ -211,13 +216,13 @@ def same_address(trial: Trial) -> None:
         with trial.pair(network=("--publish", published)) as job:
             if advice is seen:
                 job.farandole("doctor", *hosts, "--port-range", ports).expect(0, "2 of 2 directions work", f"--advertise {advertise}")
-            trained(job.run(*hosts, "--advertise", advertise, "--data-ports", ports, *script), 2)
+            trained(job.run(*PATIENT, *hosts, "--advertise", advertise, "--data-ports", ports, *script), 2)
 
 
 @case("killed-container", "docker kill of the worker: all its ranks are named")
 def killed_container(trial: Trial) -> None:
     with trial.pair() as job:
-        running = job.start("-H", "localhost:1,worker1:2", "python3", "mlp.py", "--seconds", "300")
+        running = job.start(*PATIENT, "-H", "localhost:1,worker1:2", "python3", "mlp.py", "--seconds", "300")
         try:
             running.wait_for("under way")
             trial.worker.docker("kill", "worker1").expect(0)
@@ -244,7 +249,7 @@ def missing_files(trial: Trial) -> None:
 @case("pause", "docker pause of all containers for 12 s: the job goes on")
 def pause(trial: Trial) -> None:
     with trial.pair() as job:
-        running = job.start("-H", "localhost:1,worker1:2", "python3", "mlp.py", "--seconds", "6")
+        running = job.start(*PATIENT, "-H", "localhost:1,worker1:2", "python3", "mlp.py", "--seconds", "6")
         try:
             running.wait_for("under way")
             both = list(zip(trial.hosts, ("launcher", "worker1")))
