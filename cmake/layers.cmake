@@ -1,4 +1,4 @@
-# farandole_layer(name DEPENDS other layers…): a folder of src/ as a static library, with the project's warnings.
+# farandole_layer(name DEPENDS other layers… [EXCLUDE pattern]): a folder of src/ as a static library, with the project's warnings.
 # Dependencies point down only (docs/architecture.md, house.layers); CMake refuses a cycle.
 
 add_library(farandole_options INTERFACE)
@@ -36,8 +36,11 @@ function(farandole_unity target)
 endfunction()
 
 function(farandole_layer name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
+  endif()
   if(NOT sources)
     add_library(farandole_${name} INTERFACE)
     target_link_libraries(farandole_${name} INTERFACE farandole_options)
@@ -49,7 +52,7 @@ function(farandole_layer name)
   add_library(farandole_${name} STATIC ${sources})
   farandole_unity(farandole_${name} ${sources})
   # Under a sanitizer only what is on the way of every operation is optimised: the rest compiles in a third of the time.
-  if(FARANDOLE_SANITIZE AND name MATCHES "^(base|machine|collective|control|conductor|link)$")
+  if(FARANDOLE_SANITIZE AND name MATCHES "^(base|machine|collective|control|conductor|transport|runtime)$")
     target_compile_options(farandole_${name} PRIVATE -O1)
   endif()
   target_link_libraries(farandole_${name} PUBLIC farandole_options)

@@ -12,12 +12,12 @@
 #include <optional>
 
 #include "api/handle_table.h"
-#include "api/runtime.h"
+#include "runtime/runtime.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
-#include "job/identity.h"
-#include "job/mpi_start.h"
+#include "runtime/identity.h"
+#include "runtime/mpi_start.h"
 #include "observe/timeline.h"
 
 namespace farandole {

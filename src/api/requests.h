@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "api/runtime.h"
+#include "runtime/runtime.h"
 #include "base/status.h"
 #include "conductor/entry.h"
 #include "farandole.h"

@@ -10,7 +10,7 @@
 #include "bench/peers.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
-#include "collective/net/choose.h"
+#include "collective/link/choose.h"
 
 namespace farandole::bench {
 namespace {

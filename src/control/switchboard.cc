@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "link/link_mesh.h"
+#include "transport/link_mesh.h"
 
 namespace farandole {
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "link/frame.h"
-#include "link/inbox.h"
-#include "link/link_address.h"
-#include "link/outbox.h"
+#include "transport/frame.h"
+#include "transport/inbox.h"
+#include "transport/link_address.h"
+#include "transport/outbox.h"
 
 namespace farandole {
 namespace {

@@ -18,7 +18,7 @@
 #include "conductor/process_set.h"
 #include "control/link_control.h"
 #include "fuzz.h"
-#include "link/link_mesh.h"
+#include "transport/link_mesh.h"
 
 namespace farandole::fuzz {
 namespace {

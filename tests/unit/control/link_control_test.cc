@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "unit/link/pair.h"
+#include "unit/transport/pair.h"
 
 namespace farandole::test {
 namespace {

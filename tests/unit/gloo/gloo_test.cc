@@ -6,8 +6,8 @@
 #include <numeric>
 #include <thread>
 
-#include "engines/gloo/gloo_loader.h"
-#include "unit/link/pair.h"
+#include "collective/gloo/gloo_loader.h"
+#include "unit/transport/pair.h"
 
 namespace farandole {
 namespace {

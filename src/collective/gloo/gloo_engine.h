@@ -1,0 +1,62 @@
+// What libfarandole_gloo.so and the program that loads it know of each other. Both are of the same
+// build, which the table says; so everything but its head is C++.
+//
+// The library holds Gloo's algorithms and no network: it reaches the other ranks through a GlooPort
+// that the program gives it, because connections (and their TLS) belong to one copy of the code.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/communicator.h"
+#include "transport/link_mesh.h"
+
+namespace farandole {
+
+// As LinkMesh, which stands behind it.
+class GlooPort {
+ public:
+  virtual ~GlooPort() = default;
+  virtual LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                          LinkCallback done) = 0;
+  virtual LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
+                          LinkCallback done) = 0;
+  virtual LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot,
+                             std::span<std::uint8_t> memory, LinkMesh::AnyCallback done) = 0;
+  virtual bool cancel(const LinkHandle& handle) = 0;
+  virtual void drop(int peer, Status why) = 0;
+};
+
+enum class GlooAlgorithm { kAny, kRing, kBcube };
+
+struct GlooOptions {
+  std::shared_ptr<GlooPort> port;
+  std::vector<std::int32_t> ranks;  // the global rank of each member
+  int me = 0;                       // index in it
+  std::uint32_t key = 0;            // of the set, 24 bits
+  std::function<void()> wake;       // rings the driver; any thread
+  // Does what Gloo cannot: uneven parts, Adasum, 16-bit floats, scaled integers, single messages.
+  std::unique_ptr<Communicator> other;
+  GlooAlgorithm algorithm = GlooAlgorithm::kAny;
+  // The longest wait for a message of a rank that lives.
+  std::chrono::milliseconds patience = std::chrono::hours(1);
+};
+
+inline constexpr std::uint32_t kGlooTableVersion = 1;
+inline constexpr char kGlooEntry[] = "farandole_gloo_engine";
+
+struct GlooTable {
+  std::uint32_t version;
+  const char* product;  // its version
+  // Why this library cannot be used in this process; ok if it can.
+  Status (*usable)();
+  std::unique_ptr<Communicator> (*make)(GlooOptions);
+};
+
+}  // namespace farandole

@@ -1,0 +1,69 @@
+#include "collective/gloo/gloo_loader.h"
+
+#include <dlfcn.h>
+
+#include <string_view>
+#include <utility>
+
+#include "collective/engine_loader.h"
+
+namespace farandole {
+namespace {
+
+class MeshPort final : public GlooPort {
+ public:
+  explicit MeshPort(LinkMesh& mesh) : mesh_(mesh) {}
+  LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                  LinkCallback done) override {
+    return mesh_.send(peer, slot, bytes, std::move(done));
+  }
+  LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
+                  LinkCallback done) override {
+    return mesh_.recv(peer, slot, memory, std::move(done));
+  }
+  LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot, std::span<std::uint8_t> memory,
+                     LinkMesh::AnyCallback done) override {
+    return mesh_.recvAny(peers, slot, memory, std::move(done));
+  }
+  bool cancel(const LinkHandle& handle) override { return mesh_.cancel(handle); }
+  void drop(int peer, Status why) override { mesh_.drop(peer, std::move(why)); }
+
+ private:
+  LinkMesh& mesh_;
+};
+
+}  // namespace
+
+std::shared_ptr<GlooPort> makeGlooPort(LinkMesh& mesh) { return std::make_shared<MeshPort>(mesh); }
+
+Result<GlooEngine> GlooEngine::load() {
+  auto path =
+      findEngine("libfarandole_gloo.so", "build it on a machine that has libgloo's headers");
+  FARANDOLE_RETURN_IF_ERROR(path.status());
+  return load(*path);
+}
+
+Result<GlooEngine> GlooEngine::load(const std::string& path) {
+  // Local: another Gloo in this process, PyTorch's say, must not meet this one.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = ::dlerror();
+    return Status::unavailable(
+        "the gloo engine cannot be loaded: " + std::string(why != nullptr ? why : path) +
+        "; install libgloo, or choose another engine");
+  }
+  void* const entry = ::dlsym(library, kGlooEntry);
+  if (entry == nullptr) {
+    return Status::unavailable(path + " is no gloo engine: it has no " + kGlooEntry);
+  }
+  const GlooTable* table = reinterpret_cast<const GlooTable* (*)()>(entry)();
+  if (table->version != kGlooTableVersion ||
+      std::string_view(table->product) != FARANDOLE_VERSION) {
+    return Status::unavailable(path + " is of another version than this program (" +
+                               std::string(FARANDOLE_VERSION) + "): install both together");
+  }
+  FARANDOLE_RETURN_IF_ERROR(table->usable());
+  return GlooEngine(table);
+}
+
+}  // namespace farandole

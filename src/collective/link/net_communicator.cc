@@ -1,0 +1,248 @@
+#include "collective/link/net_communicator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/link/adasum.h"
+#include "collective/link/choose.h"
+#include "collective/link/context.h"
+#include "collective/link/local.h"
+#include "collective/link/move.h"
+#include "collective/link/point_to_point.h"
+#include "collective/link/slices.h"
+#include "collective/link/small.h"
+#include "collective/segments.h"
+
+namespace farandole {
+namespace net {
+namespace {
+
+std::size_t index(int member) { return static_cast<std::size_t>(member); }
+std::size_t bytesOf(std::int64_t count, DType dtype) {
+  return static_cast<std::size_t>(count) * sizeOf(dtype);
+}
+// Only read where it is sent.
+std::byte* readable(const void* memory) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(memory));
+}
+
+class NetCommunicator final : public Communicator {
+ public:
+  explicit NetCommunicator(NetOptions options)
+      : context_(std::move(options)), pointToPoint_(context_) {}
+
+  int rank() const override { return context_.me(); }
+  int size() const override { return context_.size(); }
+
+  OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
+                         Scale scale) override {
+    const Reduction reduction = reductionOf(dtype, op, scale);
+    if (size() == 1) return makeLocalReduction(context_, pieces, reduction);
+    if (op == ReduceOp::kAdasum) return makeAdasum(context_, pieces, dtype, scale);
+    Elements elements(Segments(pieces, sizeOf(dtype)), reduction, context_.options.wire);
+    const std::size_t bytes = wireBytes(elements);
+    const Algorithm algorithm = chooseAllreduce(size(), bytes);
+    if (algorithm != Algorithm::kSlices) {
+      return makeSmallAllreduce(context_, std::move(elements), algorithm);
+    }
+    SlicePlan plan;
+    plan.cuts = evenCuts(elements.segments(), size());
+    plan.chunkBytes = chunkBytes(size(), bytes / index(size()));
+    return makeSlices(context_, std::move(elements), std::move(plan));
+  }
+
+  OperationPtr allgather(const void* in, void* out, std::span<const std::int64_t> counts,
+                         DType dtype) override {
+    std::vector<std::size_t> bytes;
+    std::size_t total = 0;
+    for (const std::int64_t count : counts) {
+      bytes.push_back(bytesOf(count, dtype));
+      total += bytes.back();
+    }
+    const Algorithm algorithm = chooseAllgather(size(), total);
+    if (algorithm == Algorithm::kBruck) {
+      return makeSmallAllgather(context_, in, out, bytes, algorithm);
+    }
+    return collect(in, out, bytes, kAnyRank);
+  }
+  OperationPtr gather(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
+                      int root) override {
+    std::vector<std::size_t> bytes;
+    for (const std::int64_t count : counts) bytes.push_back(bytesOf(count, dtype));
+    return collect(in, out, bytes, root);
+  }
+
+  OperationPtr broadcast(std::span<const Piece> pieces, DType dtype, int root) override {
+    std::vector<Piece> inBytes(pieces.begin(), pieces.end());
+    for (Piece& piece : inBytes) piece.count *= static_cast<std::int64_t>(sizeOf(dtype));
+    if (size() == 1) {
+      return makeLocalReduction(context_, inBytes, Reduction{DType::kUint8, ReduceOp::kSum, {}});
+    }
+    Segments segments(inBytes, 1);
+    const Algorithm algorithm = chooseBroadcast(size(), segments.bytes());
+    return makeBroadcast(context_, std::move(segments), root, algorithm);
+  }
+
+  OperationPtr alltoall(const void* in, std::span<const std::int64_t> sendCounts, void* out,
+                        std::span<const std::int64_t> receiveCounts, DType dtype) override {
+    MovePlan plan;
+    std::byte* from = readable(in);
+    std::byte* to = static_cast<std::byte*>(out);
+    for (int member = 0; member < size(); ++member) {
+      const std::size_t sent = bytesOf(sendCounts[index(member)], dtype);
+      const std::size_t received = bytesOf(receiveCounts[index(member)], dtype);
+      if (member == rank()) {
+        plan.from = from;
+        plan.to = to;
+        plan.bytes = std::min(sent, received);
+      } else {
+        plan.outgoing.push_back({member, from, sent});
+        plan.incoming.push_back({member, to, received});
+      }
+      from += sent;
+      to += received;
+    }
+    return makeMove(context_, std::move(plan));
+  }
+
+  OperationPtr scatter(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
+                       int root) override {
+    MovePlan plan;
+    const std::size_t mine = bytesOf(counts[index(rank())], dtype);
+    if (rank() != root) {
+      plan.incoming.push_back({root, static_cast<std::byte*>(out), mine});
+      return makeMove(context_, std::move(plan));
+    }
+    std::byte* from = readable(in);
+    for (int member = 0; member < size(); ++member) {
+      const std::size_t bytes = bytesOf(counts[index(member)], dtype);
+      if (member != root) plan.outgoing.push_back({member, from, bytes});
+      if (member == root) plan.from = from;
+      from += bytes;
+    }
+    plan.to = static_cast<std::byte*>(out);
+    plan.bytes = mine;
+    return makeMove(context_, std::move(plan));
+  }
+
+  OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
+                             DType dtype, ReduceOp op, Scale scale) override {
+    const Reduction reduction = reductionOf(dtype, op, scale);
+    if (size() == 1) return local(in, out, counts[0], reduction);
+    SlicePlan plan;
+    std::int64_t total = 0;
+    plan.cuts.push_back(total);
+    for (const std::int64_t count : counts) plan.cuts.push_back(total += count);
+    return reduceTo(in, total, reduction, std::move(plan), out);
+  }
+
+  OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
+                      Scale scale, int root) override {
+    const Reduction reduction = reductionOf(dtype, op, scale);
+    if (size() == 1) return local(in, out, count, reduction);
+    SlicePlan plan;
+    if (chooseReduce(size(), bytesOf(count, dtype)) == Algorithm::kRoot) {
+      for (int member = 0; member <= size(); ++member) {
+        plan.cuts.push_back(member <= root ? 0 : count);
+      }
+      return reduceTo(in, count, reduction, std::move(plan), rank() == root ? out : nullptr);
+    }
+    const Piece piece{in, rank() == root ? out : nullptr, count};
+    Elements elements(Segments(std::span(&piece, 1), sizeOf(dtype)), reduction,
+                      context_.options.wire);
+    plan.cuts = evenCuts(elements.segments(), size());
+    plan.chunkBytes = chunkBytes(size(), wireBytes(elements) / index(size()));
+    plan.reader = root;
+    return makeSlices(context_, std::move(elements), std::move(plan));
+  }
+
+  OperationPtr barrier() override {
+    if (size() == 1) return makeLocalCopy(context_, nullptr, nullptr, 0);
+    return makeBarrier(context_, chooseBarrier(size()));
+  }
+
+  OperationPtr send(const void* in, std::size_t bytes, int to, int tag) override {
+    return pointToPoint_.send(in, bytes, to, tag);
+  }
+  OperationPtr receive(void* out, std::size_t capacity, int from, int tag,
+                       Received* received) override {
+    return pointToPoint_.receive(out, capacity, from, tag, received);
+  }
+
+ private:
+  static std::size_t wireBytes(const Elements& elements) {
+    return static_cast<std::size_t>(elements.segments().total()) * elements.wireBytes();
+  }
+
+  Reduction reductionOf(DType dtype, ReduceOp op, Scale scale) const {
+    if (op == ReduceOp::kAverage) scale.divisor *= size();
+    const bool sums = op == ReduceOp::kAverage || (op == ReduceOp::kAdasum && size() == 1);
+    return {dtype, sums ? ReduceOp::kSum : op, scale};
+  }
+
+  OperationPtr local(const void* in, void* out, std::int64_t count, const Reduction& reduction) {
+    const Piece piece{in, out, count};
+    return makeLocalReduction(context_, std::span(&piece, 1), reduction);
+  }
+
+  // Every member's slice goes to itself only.
+  OperationPtr reduceTo(const void* in, std::int64_t count, const Reduction& reduction,
+                        SlicePlan plan, void* out) {
+    // As if every slice had its place where its owner's output is.
+    const std::int64_t begin = plan.cuts[index(rank())];
+    const std::int64_t mine = plan.cuts[index(rank()) + 1] - begin;
+    const std::size_t element = sizeOf(reduction.dtype);
+    std::byte* const from = readable(in);
+    std::byte* const own = from + static_cast<std::size_t>(begin) * element;
+    const std::size_t bytes = static_cast<std::size_t>(mine) * element;
+    if (out != own && overlap(in, static_cast<std::size_t>(count) * element, out, bytes)) {
+      plan.aside.resize(bytes);
+      plan.target = std::exchange(out, plan.aside.data());
+    }
+    const Piece pieces[] = {
+        {from, nullptr, begin}, {own, out, mine}, {own + bytes, nullptr, count - begin - mine}};
+    Elements elements(Segments(pieces, element), reduction, context_.options.wire);
+    std::int64_t longest = 0;
+    for (int member = 0; member < size(); ++member) {
+      longest = std::max(longest, plan.cuts[index(member) + 1] - plan.cuts[index(member)]);
+    }
+    plan.chunkBytes = chunkBytes(size(), static_cast<std::size_t>(longest) * elements.wireBytes());
+    plan.reader = SlicePlan::kOwner;
+    return makeSlices(context_, std::move(elements), std::move(plan));
+  }
+
+  // Allgather; or gather, which only the root reads.
+  OperationPtr collect(const void* in, void* out, std::span<const std::size_t> bytes, int root) {
+    MovePlan plan;
+    const bool reads = root == kAnyRank || root == rank();
+    std::byte* to = static_cast<std::byte*>(out);
+    for (int member = 0; member < size(); ++member) {
+      const bool readBy = root == kAnyRank || root == member;
+      if (member != rank() && readBy) {
+        plan.outgoing.push_back({member, readable(in), bytes[index(rank())]});
+      }
+      if (!reads) continue;
+      if (member == rank()) {
+        plan.from = readable(in);
+        plan.to = to;
+        plan.bytes = bytes[index(member)];
+      } else {
+        plan.incoming.push_back({member, to, bytes[index(member)]});
+      }
+      to += bytes[index(member)];
+    }
+    return makeMove(context_, std::move(plan));
+  }
+
+  Context context_;
+  PointToPoint pointToPoint_;
+};
+
+}  // namespace
+}  // namespace net
+
+std::unique_ptr<Communicator> makeNetCommunicator(NetOptions options) {
+  return std::make_unique<net::NetCommunicator>(std::move(options));
+}
+
+}  // namespace farandole

@@ -1,0 +1,30 @@
+// Large reductions: every member owns a slice of the array. Inputs go straight to the owner, which
+// reduces them and sends the result to those who want it. All in chunks, so that receiving,
+// reducing and sending overlap, and both directions of every connection are busy at once.
+#pragma once
+
+#include <vector>
+
+#include "collective/link/elements.h"
+
+namespace farandole::net {
+
+struct SlicePlan {
+  std::vector<std::int64_t> cuts;  // member i owns the elements from cuts[i] to cuts[i + 1]
+  std::size_t chunkBytes = 0;
+  // Who wants the results: everybody, a root, or (kOwner) each owner that of its own slice.
+  static constexpr int kEverybody = -1;
+  static constexpr int kOwner = -2;
+  int reader = kEverybody;
+  // kOwner: the own result is put there at the end, from `aside`, which is the elements' output
+  // meanwhile: its place is where inputs are still sent from.
+  void* target = nullptr;
+  std::vector<std::byte> aside;
+};
+
+OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan);
+
+// About equal slices of the whole array.
+std::vector<std::int64_t> evenCuts(const Segments& segments, int members);
+
+}  // namespace farandole::net

@@ -1,0 +1,76 @@
+#include "collective/mpi/pipeline.h"
+
+namespace farandole::mpi {
+namespace {
+
+constexpr std::size_t kDepth = 2;
+// Bytes moved here in one call of progress(): a few milliseconds.
+constexpr std::size_t kBudget = std::size_t{8} << 20;
+
+}  // namespace
+
+Pipeline::~Pipeline() {
+  for (Step& step : active_) abandon(step.requests, std::move(step.scratch));
+}
+
+bool Pipeline::takeScratch(Step& step, std::size_t bytes) {
+  Result<Scratch> memory = context().scratch.take(bytes);
+  if (!memory.ok()) {
+    failForGood(memory.status());
+    return false;
+  }
+  step.scratch = std::move(*memory);
+  return true;
+}
+
+std::size_t Pipeline::underWay() const {
+  return active_.empty() ? 0 : allBytes() / steps() * active_.size();
+}
+
+Advance Pipeline::advance() {
+  if (begun_ == 0 && members() > 1 && allBytes() >= kAnnouncedFrom && !check(announce())) {
+    return Advance::kSomething;
+  }
+  Advance result = Advance::kNothing;
+  std::size_t moved = 0;
+  for (;;) {
+    bool something = false;
+    while (begun_ < steps() && active_.size() < kDepth && moved < kBudget) {
+      Step& step = active_.emplace_back();
+      step.index = begun_++;
+      moved += begin(step);
+      if (!ok()) return Advance::kSomething;
+      something = true;
+    }
+    int allowed = 1 << 30;  // a younger step never overtakes an older one
+    for (auto it = active_.begin(); it != active_.end();) {
+      if (!it->requests.empty()) {
+        const Result<bool> tested = it->requests.test(name());
+        if (!check(tested.status())) return Advance::kSomething;
+        something |= tested.value();
+      }
+      if (it->requests.empty() && it->phase < allowed && moved < kBudget) {
+        something = true;
+        const bool ended = next(*it, moved);
+        if (!ok()) return Advance::kSomething;
+        if (ended) {
+          context().scratch.give(std::move(it->scratch));
+          it = active_.erase(it);
+          continue;
+        }
+        ++it->phase;
+      }
+      allowed = it->phase;
+      ++it;
+    }
+    if (active_.empty() && begun_ == steps()) {
+      finish();
+      return Advance::kDone;
+    }
+    if (!something) return result;
+    result = Advance::kSomething;
+    if (moved >= kBudget) return result;
+  }
+}
+
+}  // namespace farandole::mpi

@@ -1,0 +1,46 @@
+#include "runtime/abort_after.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace farandole {
+
+void AbortAfter::start(Engine& engine, Duration grace, std::string why) {
+  const std::lock_guard lock(mutex_);
+  if (over_ || thread_.joinable()) return;
+  auto thread = startThread(
+      "fd-mpi-abort", [this, &engine, grace, why = std::move(why)] { run(engine, grace, why); });
+  if (thread.ok()) {
+    thread_ = std::move(thread).value();
+  } else {
+    logWarning("nothing ends this rank if MPI does not: " + thread.status().message());
+  }
+}
+
+void AbortAfter::cancel() {
+  std::thread ended;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    ended = std::move(thread_);
+  }
+  changed_.notify_all();
+  if (ended.joinable()) ended.join();
+}
+
+void AbortAfter::run(Engine& engine, Duration grace, const std::string& why) {
+  const TimePoint end = Clock::now() + grace;
+  {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_until(lock, end, [this] { return over_; })) return;
+  }
+  const auto seconds = std::chrono::round<std::chrono::seconds>(grace).count();
+  logError(why + "; this rank has not ended within " + std::to_string(seconds) +
+           " s, so it ends the job: MPI cannot go on without a rank");
+  engine.abort(1);
+}
+
+}  // namespace farandole

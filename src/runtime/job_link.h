@@ -1,0 +1,47 @@
+// JobLink: this rank's mesh for one epoch, with what must happen around it: the right options, the
+// others' cards, control messages to their sets, and news of peers kept until somebody listens.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "control/switchboard.h"
+#include "runtime/topology.h"
+#include "transport/link_mesh.h"
+
+namespace farandole {
+
+class JobLink {
+ public:
+  // What became of a peer's connection; see LinkMesh::onPeerEnd. Any thread.
+  using PeerEnd = std::function<void(int rank, const Status&)>;
+
+  static Result<std::unique_ptr<JobLink>> start(Config config, std::uint64_t epoch);
+  ~JobLink() { stop(); }
+
+  LinkMesh& mesh() { return *mesh_; }
+  Switchboard& switchboard() { return *switchboard_; }
+  Status introduce(const Topology& topology, int me);
+  // Once; what has happened before is told at once.
+  void listen(PeerEnd callback);
+  // Ends all traffic; afterwards no memory of an operation is touched. Idempotent.
+  void stop() { mesh_->stop(); }
+
+ private:
+  struct End {
+    int rank = -1;
+    Status status;
+  };
+  JobLink() = default;
+  void peerEnded(int rank, const Status& status);
+
+  std::unique_ptr<Switchboard> switchboard_;
+  std::mutex mutex_;
+  PeerEnd callback_;        // guarded by mutex_
+  std::vector<End> early_;  // guarded by mutex_
+  std::unique_ptr<LinkMesh> mesh_;
+};
+
+}  // namespace farandole

@@ -1,0 +1,297 @@
+#include "runtime/link_bootstrap.h"
+
+#include <netdb.h>
+
+#include <utility>
+
+#include "base/suspension.h"
+#include "control/codec.h"
+
+namespace farandole {
+namespace {
+
+constexpr std::size_t kMaxKey = 1 << 10;
+constexpr std::size_t kMaxValue = 512 << 10;
+// How long rank 0 may take to say what a question that is given up was waiting for.
+constexpr Duration kWithdrawal = std::chrono::seconds(1);
+// Not an epoch of the data's mesh, which count from 1.
+constexpr std::uint32_t kEpoch = 0;
+
+// Messages begin with one of these, or with an Ask.
+constexpr std::uint8_t kAnswer = 16;   // number u32, code u8, text
+constexpr std::uint8_t kRankEnd = 17;  // rank i32, host, text
+constexpr std::uint8_t kHello = 18;    // nothing: makes the connection
+
+Writer begin(std::uint8_t type) {
+  Writer writer;
+  writer.number(type);
+  return writer;
+}
+
+// The numeric addresses behind a name.
+Result<LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
+  LinkCard card{meeting.address, {}};
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(meeting.address.c_str(), nullptr, &hints, &found);
+      error != 0) {
+    return Status::unavailable("MASTER_ADDR=" + meeting.address + ": " + ::gai_strerror(error));
+  }
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    auto address = LinkAddress::fromSockaddr(each->ai_addr);
+    if (!address.ok() || card.addresses.size() >= kMaxLinkAddresses) continue;
+    address->port = static_cast<std::uint16_t>(meeting.port);
+    card.addresses.push_back(*address);
+  }
+  ::freeaddrinfo(found);
+  if (card.addresses.empty()) {
+    return Status::unavailable("MASTER_ADDR=" + meeting.address + " has no usable address");
+  }
+  return card;
+}
+
+}  // namespace
+
+LinkBootstrap::LinkBootstrap(const Config& config)
+    : rank_(config.rank),
+      size_(config.size),
+      store_(config.size,
+             [this](int rank, std::uint64_t number, const Status& status, std::string_view value) {
+               answerLocked({rank, static_cast<std::uint32_t>(number)},
+                            {status.code(), status.ok() ? std::string(value) : status.message()});
+             }) {}
+
+Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
+                                                            const Meeting& meeting,
+                                                            Deadline deadline) {
+  LinkMeshOptions options;
+  options.job = config.job;
+  options.secretHex = config.secret;
+  options.rank = config.rank;
+  options.size = config.size;
+  options.host = config.host;
+  options.epoch = kEpoch;
+  options.connectTime = std::max(deadline.at() - Clock::now(), Duration::zero());
+  // Only rank 0 is called.
+  options.ports.bind = "127.0.0.1";
+  if (config.rank == 0) {
+    options.ports.bind = config.bind;
+    options.ports.low = options.ports.high = static_cast<std::uint16_t>(meeting.port);
+  }
+  auto mesh = LinkMesh::start(options);
+  if (!mesh.ok() && config.rank == 0) {
+    return Status(mesh.status().code(),
+                  "rank 0 cannot listen on port " + std::to_string(meeting.port) +
+                      " for the other ranks (FARANDOLE_PORT, else MASTER_PORT + 1): " +
+                      mesh.status().message() +
+                      ". A child of rank 0 must not call init: in Python put it under "
+                      "if __name__ == \"__main__\":");
+  }
+  FARANDOLE_RETURN_IF_ERROR(mesh.status());
+  std::unique_ptr<LinkBootstrap> bootstrap(new LinkBootstrap(config));
+  bootstrap->mesh_ = std::move(mesh).value();
+  bootstrap->mesh_->onControl([raw = bootstrap.get()](int from, std::string_view message) {
+    raw->received(from, std::as_bytes(std::span(message.data(), message.size())));
+  });
+  bootstrap->mesh_->onPeerEnd(
+      [raw = bootstrap.get()](int rank, const Status& status) { raw->peerEnded(rank, status); });
+  if (config.rank == 0) return bootstrap;
+  std::string card = meeting.card;
+  if (card.empty()) {
+    auto found = cardOf(meeting);
+    FARANDOLE_RETURN_IF_ERROR(found.status());
+    card = encodeLinkCard(*found);
+  }
+  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));
+  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, stringOf(begin(kHello))));
+  return bootstrap;
+}
+
+LinkBootstrap::~LinkBootstrap() { mesh_->stop(); }
+
+void LinkBootstrap::forgetAfterFork() { mesh_->forgetAfterFork(); }
+
+Status LinkBootstrap::put(std::string_view key, std::string_view value, Deadline deadline) {
+  return ask(Ask::kPut, key, value, 0, deadline).status();
+}
+
+Result<std::string> LinkBootstrap::get(std::string_view key, Deadline deadline) {
+  return ask(Ask::kGet, key, "", 0, deadline);
+}
+
+Status LinkBootstrap::fence(std::string_view key, int count, Deadline deadline) {
+  return ask(Ask::kFence, key, "", count, deadline).status();
+}
+
+void LinkBootstrap::onRankEnd(std::function<void(const RankEnd&)> callback) {
+  std::unique_lock lock(mutex_);
+  callback_ = std::move(callback);
+  flush(lock);
+}
+
+Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::string_view value,
+                                       int count, Deadline deadline) {
+  if (key.empty() || key.size() > kMaxKey || value.size() > kMaxValue) {
+    return Status::invalid("bootstrap: a key of " + std::to_string(key.size()) +
+                           " bytes, a value of " + std::to_string(value.size()));
+  }
+  std::unique_lock lock(mutex_);
+  FARANDOLE_RETURN_IF_ERROR(over_);
+  const std::uint32_t number = ++lastNumber_;
+  mine_[number];
+  Status posed = pose(lock, number, what, key, value, count);
+  if (posed.ok() && !awaitAnswer(lock, number, deadline)) {
+    // Withdrawn, so that it does not count when this rank asks again.
+    posed = pose(lock, number, Ask::kCancel, key, "", 0);
+    if (posed.ok() && !awaitAnswer(lock, number, Deadline::after(kWithdrawal))) {
+      posed = Status::timeout("rank 0 does not answer ('" + std::string(key) + "')");
+    }
+  }
+  const std::optional<Answer> answer = std::exchange(mine_[number], std::nullopt);
+  mine_.erase(number);
+  if (!posed.ok()) return posed;
+  if (!answer) return over_;
+  if (answer->code != Code::kOk) return Status(answer->code, answer->text);
+  return answer->text;
+}
+
+Status LinkBootstrap::pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
+                           std::string_view key, std::string_view value, int count) {
+  if (rank_ == 0) {
+    serve({0, number}, what, std::string(key), std::string(value), count);
+    flush(lock);
+    return {};
+  }
+  Writer writer = begin(static_cast<std::uint8_t>(what));
+  writer.number(number);
+  writer.number(static_cast<std::int32_t>(count));
+  writer.text(key);
+  writer.text(value);
+  lock.unlock();
+  Status sent = mesh_->sendControl(0, stringOf(writer));
+  lock.lock();
+  return sent;
+}
+
+bool LinkBootstrap::awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number,
+                                Deadline deadline) {
+  const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
+  // In slices, so that it is noticed when this process was stopped.
+  constexpr Duration kSlice = std::chrono::seconds(1);
+  for (RunningDeadline limit(deadline, kSlice); !done() && !limit.passed();) {
+    came_.wait_for(lock, limit.get().left(kSlice));
+  }
+  return done();
+}
+
+void LinkBootstrap::serve(const Question& question, Ask what, std::string key, std::string value,
+                          int count) {
+  switch (what) {
+    case Ask::kPut:
+      return store_.put(question.rank, question.number, {std::move(key), std::move(value)});
+    case Ask::kGet: return store_.get(question.rank, question.number, {std::move(key)});
+    case Ask::kFence:
+      return store_.fence(question.rank, question.number,
+                          {std::move(key), static_cast<std::uint32_t>(count)});
+    case Ask::kCancel: return store_.cancel(question.rank, question.number);
+  }
+}
+
+void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
+  if (question.rank == rank_) {
+    // Whoever asked may have given up.
+    if (const auto found = mine_.find(question.number); found != mine_.end()) {
+      found->second = std::move(answer);
+    }
+    return came_.notify_all();
+  }
+  Writer writer = begin(kAnswer);
+  writer.number(question.number);
+  writer.number(static_cast<std::uint8_t>(answer.code));
+  writer.text(answer.text);
+  outgoing_.emplace_back(question.rank, stringOf(writer));
+}
+
+void LinkBootstrap::flush(std::unique_lock<std::mutex>& lock) {
+  const auto outgoing = std::exchange(outgoing_, {});
+  const auto callback = callback_;
+  const auto ends = callback ? std::exchange(ends_, {}) : std::vector<RankEnd>();
+  lock.unlock();
+  for (const auto& [rank, message] : outgoing) {
+    // One that is gone needs no answer.
+    [[maybe_unused]] const Status sent = mesh_->sendControl(rank, message);
+  }
+  for (const RankEnd& end : ends) callback(end);
+  lock.lock();
+}
+
+void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std::string& text) {
+  RankEnd end;
+  end.rank = rank;
+  end.host = host;
+  end.hostLost = true;
+  end.account = text;
+  ends_.push_back(end);
+  if (rank_ == 0) store_.rankEnded(end);
+  if (over_.ok()) over_ = Status(Code::kPeerLost, text).withRank(rank, host);
+  came_.notify_all();
+}
+
+void LinkBootstrap::peerEnded(int rank, const Status& status) {
+  std::unique_lock lock(mutex_);
+  if (status.code() == Code::kShutdown) {
+    // Rank 0 leaves last; whoever still wants something from it waits in vain.
+    if (rank == 0 && over_.ok()) over_ = Status(Code::kPeerLost, "rank 0 has left the job");
+    came_.notify_all();
+    return;
+  }
+  rankLostLocked(rank, status.host(), status.message());
+  if (rank_ == 0) {
+    lost_.insert(rank);
+    Writer writer = begin(kRankEnd);
+    writer.number(static_cast<std::int32_t>(rank));
+    writer.text(std::string_view(status.host()).substr(0, kMaxKey));
+    writer.text(std::string_view(status.message()).substr(0, kMaxKey));
+    for (int other = 1; other < size_; ++other) {
+      if (!lost_.contains(other)) outgoing_.emplace_back(other, stringOf(writer));
+    }
+  }
+  flush(lock);
+}
+
+void LinkBootstrap::received(int from, std::span<const std::byte> message) {
+  Reader reader(message);
+  const auto type = reader.number<std::uint8_t>();
+  std::unique_lock lock(mutex_);
+  if (rank_ == 0) {
+    if (type == kHello) return;
+    const auto number = reader.number<std::uint32_t>();
+    const auto count = reader.number<std::int32_t>();
+    std::string key = reader.text(kMaxKey);
+    std::string value = reader.text(kMaxValue);
+    const bool known = type >= static_cast<std::uint8_t>(Ask::kPut) &&
+                       type <= static_cast<std::uint8_t>(Ask::kCancel);
+    if (!reader.finished() || !known || key.empty()) return;
+    serve({from, number}, static_cast<Ask>(type), std::move(key), std::move(value), count);
+  } else if (from == 0 && type == kAnswer) {
+    const auto number = reader.number<std::uint32_t>();
+    const auto code = reader.number<std::uint8_t>();
+    std::string text = reader.text(kMaxValue);
+    const auto found = mine_.find(number);
+    if (!reader.finished() || found == mine_.end() || code > static_cast<int>(Code::kInternal)) {
+      return;
+    }
+    found->second = Answer{static_cast<Code>(code), std::move(text)};
+    came_.notify_all();
+  } else if (from == 0 && type == kRankEnd) {
+    const auto rank = reader.number<std::int32_t>();
+    const std::string host = reader.text(kMaxKey);
+    const std::string text = reader.text(kMaxKey);
+    if (!reader.finished() || rank < 0 || rank >= size_ || rank == rank_) return;
+    rankLostLocked(rank, host, text);
+  }
+  flush(lock);
+}
+
+}  // namespace farandole

@@ -1,0 +1,97 @@
+// LinkBootstrap: bootstrap for ranks that no agent of ours has started. Rank 0 keeps the values;
+// the others reach it at an address that everybody was given, over an authenticated connection.
+//
+// Thread-safe. Callbacks run on the mesh's thread and must not call back. In a fork child every
+// call returns kForked.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/rendezvous.h"
+#include "transport/link_mesh.h"
+
+namespace farandole {
+
+class LinkBootstrap final : public Bootstrap {
+ public:
+  struct Meeting {
+    std::string address;  // of rank 0: a name or a number
+    int port = 0;         // 0: any; then the others are given card() by other means
+    std::string card{};   // of rank 0, instead of an address
+  };
+  // Collective over all ranks; returns when this rank is connected with rank 0.
+  static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config, const Meeting& meeting,
+                                                      Deadline deadline);
+  ~LinkBootstrap() override;
+
+  // What the others need to reach this rank.
+  std::string card() const { return mesh_->card(); }
+
+  Status put(std::string_view key, std::string_view value, Deadline deadline) override;
+  Result<std::string> get(std::string_view key, Deadline deadline) override;
+  Status fence(std::string_view key, int count, Deadline deadline) override;
+  void report(std::string_view) override {}
+  void onRankEnd(std::function<void(const RankEnd&)> callback) override;
+  void forgetAfterFork() override;
+
+ private:
+  enum class Ask : std::uint8_t { kPut = 1, kGet = 2, kFence = 3, kCancel = 4 };
+  struct Answer {
+    Code code = Code::kOk;
+    std::string text;
+  };
+  struct Question {
+    int rank = -1;
+    std::uint32_t number = 0;
+  };
+
+  explicit LinkBootstrap(const Config& config);
+  Result<std::string> ask(Ask what, std::string_view key, std::string_view value, int count,
+                          Deadline deadline);
+  void received(int from, std::span<const std::byte> message);
+  void peerEnded(int rank, const Status& status);
+
+  // Sends a question, or answers it if this is rank 0; with the lock held before and after.
+  Status pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
+              std::string_view key, std::string_view value, int count);
+  // True when the answer is there or none will come.
+  bool awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number, Deadline deadline);
+
+  // Rank 0's; with mutex_ held. Answers go out when it is released.
+  void serve(const Question& question, Ask what, std::string key, std::string value, int count);
+  void answerLocked(const Question& question, Answer answer);
+  // Sends what has gathered, without the lock.
+  void flush(std::unique_lock<std::mutex>& lock);
+  void rankLostLocked(int rank, const std::string& host, const std::string& text);
+
+  const int rank_;
+  const int size_;
+  std::unique_ptr<LinkMesh> mesh_;
+
+  std::mutex mutex_;
+  std::condition_variable came_;
+  // Guarded by mutex_.
+  std::uint32_t lastNumber_ = 0;
+  std::map<std::uint32_t, std::optional<Answer>> mine_;  // what this rank has asked
+  Status over_;                                          // not ok: no answer will come any more
+  std::function<void(const RankEnd&)> callback_;
+  std::vector<RankEnd> ends_;  // not told yet
+  // Rank 0's.
+  Rendezvous store_;
+  std::set<int> lost_;
+  std::vector<std::pair<int, std::string>> outgoing_;
+};
+
+}  // namespace farandole

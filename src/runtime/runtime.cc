@@ -1,0 +1,231 @@
+#include "runtime/runtime.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <numeric>
+
+#include "base/process_state.h"
+#include "bootstrap/meeting.h"
+
+namespace farandole {
+namespace {
+
+// MPI's own starters usually give none at all.
+constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
+
+}  // namespace
+
+Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
+                 Timeline& timeline)
+    : config_(config),
+      epoch_(epoch),
+      agent_(agent),
+      engine_(config.engine == "link" || config.engine == "gloo" ? nullptr : engine),
+      mpi_(engine),
+      timeline_(timeline),
+      stopped_(static_cast<std::size_t>(config.size)) {}
+
+Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
+                                                Bootstrap* agent, Engine* engine,
+                                                Timeline& timeline, Deadline deadline) {
+  if (config.localSize > kMaxLocalRanks) {
+    return Status::invalid(std::to_string(config.localSize) + " ranks on one machine: at most " +
+                           std::to_string(kMaxLocalRanks) + " are possible");
+  }
+  if (config.engine == "shm" && config.size != config.localSize) {
+    return Status::invalid(
+        "FARANDOLE_ENGINE=shm connects the ranks of one machine, and this job has"
+        " several: leave it away, or take link");
+  }
+  if (config.engine == "mpi" && engine == nullptr && config.size > 1) {
+    return Status::invalid(
+        "FARANDOLE_ENGINE=mpi: MPI must start its ranks itself: mpirun -np N PROGRAM");
+  }
+  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, engine, timeline));
+  if (Status status = runtime->join(deadline); !status.ok()) {
+    if (runtime->conductor_) runtime->stop();
+    return status;
+  }
+  return runtime;
+}
+
+Status Runtime::join(Deadline deadline) {
+  if (config_.engine == "gloo" && config_.size > 1) {
+    auto gloo = GlooEngine::load();
+    FARANDOLE_RETURN_IF_ERROR(gloo.status());
+    gloo_ = *gloo;
+  }
+  FARANDOLE_RETURN_IF_ERROR(joinNeighbourhood(deadline));
+  FARANDOLE_RETURN_IF_ERROR(joinMesh(deadline));
+  FARANDOLE_RETURN_IF_ERROR(startConducting());
+  SetInfo world;
+  world.ranks.resize(static_cast<std::size_t>(config_.size));
+  std::iota(world.ranks.begin(), world.ranks.end(), 0);
+  world.me = config_.rank;
+  return makeSet(0, world, "e" + std::to_string(epoch_) + "/world", deadline);
+}
+
+Status Runtime::joinNeighbourhood(Deadline deadline) {
+  auto arena = Arena::create(static_cast<std::size_t>(config_.arenaBytes));
+  FARANDOLE_RETURN_IF_ERROR(arena.status());
+  std::vector<UniqueFd> arenas;
+  std::vector<UniqueFd> pidfds;
+  if (config_.localSize > 1) {
+    const std::string prefix =
+        "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.machine);
+    auto met = meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
+                    config_.localSize, prefix, (*arena)->fd(), deadline);
+    FARANDOLE_RETURN_IF_ERROR(met.status());
+    arenas = std::move(met->arenas);
+    pidfds = std::move(met->pidfds);
+    pids_ = std::move(met->pids);
+  } else {
+    arenas.emplace_back();
+    pidfds.emplace_back();
+    pids_.push_back(::getpid());
+  }
+  auto neighbourhood = Neighbourhood::create(std::move(arena).value(), config_.localRank, epoch_,
+                                             std::move(arenas), std::move(pidfds), deadline);
+  FARANDOLE_RETURN_IF_ERROR(neighbourhood.status());
+  neighbourhood_ = std::move(neighbourhood).value();
+  areas_ = std::make_unique<SharedAreas>(*neighbourhood_);
+  return {};
+}
+
+Status Runtime::joinMesh(Deadline deadline) {
+  const bool everybody = !config_.hierarchy && config_.engine != "shm" && config_.size > 1;
+  if (config_.size == config_.localSize && !everybody) {
+    topology_ = Topology::ofOneMachine(config_);
+    return {};
+  }
+  auto link = JobLink::start(config_, epoch_);
+  FARANDOLE_RETURN_IF_ERROR(link.status());
+  link_ = std::move(link).value();
+  auto topology = Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline);
+  FARANDOLE_RETURN_IF_ERROR(topology.status());
+  topology_ = std::move(topology).value();
+  if (static_cast<int>(topology_.ranksOn(config_.machine).size()) != config_.localSize) {
+    return Status::internal("the ranks disagree on how many of them are on " + config_.host);
+  }
+  return link_->introduce(topology_, config_.rank);
+}
+
+Status Runtime::startConducting() {
+  const std::vector<std::int32_t> here = topology_.ranksOn(topology_.at(config_.rank).machine);
+  std::vector<int> localRanks(static_cast<std::size_t>(config_.size), -1);
+  for (const auto rank : here) {
+    localRanks[static_cast<std::size_t>(rank)] = topology_.at(rank).localRank;
+  }
+  marks_ = std::make_unique<LeaveMarks>(*neighbourhood_, localRanks);
+
+  Conductor::Options options;
+  options.spin = config_.spin;
+  options.yield = config_.yield;
+  options.linkSpin = config_.linkSpin;
+  options.stallWarning = config_.stallWarning;
+  options.stallShutdown = config_.stallShutdown;
+  options.stopped = [this, localRanks](std::int32_t rank) {
+    const int local = localRanks[static_cast<std::size_t>(rank)];
+    if (local < 0) return stopped_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
+    return standstillOf(pids_[static_cast<std::size_t>(local)]) != Standstill::kNone;
+  };
+  options.tidy = [areas = areas_.get()] { areas->collect(); };
+  if (link_) {
+    options.endTraffic = [link = link_.get()] { link->stop(); };
+    options.poll = [mesh = &link_->mesh()] { return mesh->poll(); };
+    options.rest = [mesh = &link_->mesh()] { mesh->rest(); };
+    options.hold = &LinkMesh::hold;
+    options.letGo = &LinkMesh::letGo;
+  }
+  conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
+  FARANDOLE_RETURN_IF_ERROR(conductor_->start());
+
+  Watch::Options watched;
+  watched.me = config_.rank;
+  watched.agent = !config_.agent.empty();
+  watched.lost = [this](const Status& status) { lost(status); };
+  for (const auto rank : here) {
+    if (rank == config_.rank) continue;
+    const int local = topology_.at(rank).localRank;
+    watched.peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
+  }
+  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched));
+  FARANDOLE_RETURN_IF_ERROR(watch.status());
+  {
+    const std::lock_guard lock(watchMutex_);
+    watch_ = std::move(watch).value();
+  }
+  if (link_) {
+    link_->listen([this](int rank, const Status& status) {
+      const std::lock_guard lock(watchMutex_);
+      if (watch_) watch_->connectionEnded(rank, status);
+    });
+  }
+  return {};
+}
+
+void Runtime::lost(const Status& status) {
+  if (mpi_ == nullptr) return;
+  mpi_->rankLost(status.message());
+  // Under our launcher, that ends the ranks, after its own --grace.
+  if (config_.agent.empty()) abortAfter_.start(*mpi_, kGraceUnderMpi, status.message());
+}
+
+std::shared_ptr<const Runtime::SetInfo> Runtime::set(std::int32_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sets_.find(id);
+  return found != sets_.end() ? found->second : nullptr;
+}
+
+std::vector<std::int32_t> Runtime::setIds() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::int32_t> ids;
+  for (const auto& [id, info] : sets_) ids.push_back(id);
+  return ids;
+}
+
+void Runtime::rankEnded(const RankEnd& end) {
+  const std::lock_guard lock(watchMutex_);
+  if (watch_) watch_->rankEnded(end);
+}
+
+void Runtime::rankStopped(const RankStop& stop) {
+  if (stop.rank < 0 || stop.rank >= config_.size) return;
+  const bool stands = stop.how != Standstill::kNone;
+  stopped_[static_cast<std::size_t>(stop.rank)].store(stands, std::memory_order_relaxed);
+  if (link_) link_->mesh().peerStopped(stop.rank, stands);
+  const std::lock_guard lock(watchMutex_);
+  if (watch_) watch_->rankStopped(stop);
+}
+
+bool Runtime::halt() {
+  if (link_) return false;
+  conductor_->halt();
+  return true;
+}
+
+void Runtime::stop() {
+  conductor_->stop();
+  // After the last word on every control channel: from now on this process may end.
+  marks_->leave(kLeftInGoodOrder);
+  neighbourhood_->ringAll();
+  if (link_) link_->stop();
+  std::unique_ptr<Watch> watch;  // ends with this function, outside of the lock
+  {
+    const std::lock_guard lock(watchMutex_);
+    watch = std::move(watch_);
+  }
+  abortAfter_.cancel();
+}
+
+void Runtime::closeAfterFork() {
+  if (!neighbourhood_) return;
+  for (int i = 0; i < neighbourhood_->size(); ++i) {
+    if (neighbourhood_->pidfd(i) >= 0) ::close(neighbourhood_->pidfd(i));
+  }
+  ::close(neighbourhood_->arena().fd());
+  if (link_) link_->mesh().forgetAfterFork();
+}
+
+}  // namespace farandole

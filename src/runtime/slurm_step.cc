@@ -1,0 +1,105 @@
+#include "runtime/slurm_step.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace farandole {
+namespace {
+
+constexpr int kMost = 1 << 20;
+// Below the ports that systems give out by themselves; the job's number spreads jobs over them.
+constexpr int kFirstPort = 23000;
+constexpr int kPorts = 9000;
+constexpr int kStepsApart = 16;
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string firstSlurmHost(const std::string& list) {
+  const std::string head = list.substr(0, list.find_first_of(",["));
+  if (head.size() == list.size() || list[head.size()] == ',') return head;
+  const std::size_t begin = head.size() + 1;
+  const std::size_t end = list.find_first_of("-,]", begin);
+  const std::size_t close = list.find(']', begin);
+  if (end == std::string::npos || close == std::string::npos || end == begin) return "";
+  // "rack[1-2]n[01-16]": what follows begins with its own first number.
+  std::string rest = list.substr(close + 1);
+  if (!rest.empty() && rest.front() != ',') rest = firstSlurmHost(rest);
+  if (!rest.empty() && rest.front() == ',') rest.clear();
+  return head + list.substr(begin, end - begin) + rest;
+}
+
+int slurmTasksOf(const std::string& text, int node) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const std::size_t open = item.find("(x");
+    int times = 1;
+    if (open != std::string_view::npos) {
+      if (item.back() != ')') return 0;
+      const auto given = number(item.substr(open + 2, item.size() - open - 3));
+      if (!given) return 0;
+      times = *given;
+    }
+    const auto tasks = number(item.substr(0, open));
+    if (!tasks || times < 1) return 0;
+    if (node < times) return *tasks;
+    node -= times;
+  }
+  return 0;
+}
+
+Result<std::optional<std::map<std::string, std::string>>> slurmStep(
+    const std::function<const char*(const char*)>& getEnv) {
+  const auto text = [&](const char* name) -> std::string {
+    const char* const value = getEnv(name);
+    return value == nullptr ? "" : value;
+  };
+  std::optional<std::map<std::string, std::string>> result;
+  const std::string tasks = text("SLURM_STEP_NUM_TASKS");
+  if (text("SLURM_STEP_ID").empty() || text("SLURM_PROCID").empty() || tasks.empty() ||
+      tasks == "1") {
+    return result;
+  }
+  const auto refuse = [&](const char* name) {
+    return Status::invalid(std::string(name) + "=" + text(name) +
+                           ": not what srun would set; farandole run inside the allocation needs "
+                           "none of it");
+  };
+  int numbers[5];
+  const char* const names[] = {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NODEID",
+                               "SLURM_JOB_ID", "SLURM_STEP_ID"};
+  for (int i = 0; i < 5; ++i) {
+    const auto value = number(text(names[i]));
+    if (!value || (i < 3 && *value > kMost)) return refuse(names[i]);
+    numbers[i] = *value;
+  }
+  const int here = slurmTasksOf(text("SLURM_STEP_TASKS_PER_NODE"), numbers[2]);
+  if (here < 1 || here > numbers[0]) return refuse("SLURM_STEP_TASKS_PER_NODE");
+  const bool alone = here == numbers[0];
+  const std::string first = alone ? "127.0.0.1" : firstSlurmHost(text("SLURM_STEP_NODELIST"));
+  if (first.empty()) return refuse("SLURM_STEP_NODELIST");
+  const int port =
+      kFirstPort +
+      static_cast<int>((static_cast<long>(numbers[3]) * kStepsApart + numbers[4]) % kPorts);
+  result.emplace();
+  (*result)["RANK"] = text("SLURM_PROCID");
+  (*result)["WORLD_SIZE"] = tasks;
+  (*result)["LOCAL_RANK"] = text("SLURM_LOCALID");
+  (*result)["LOCAL_WORLD_SIZE"] = std::to_string(here);
+  (*result)["GROUP_RANK"] = text("SLURM_NODEID");
+  (*result)["MASTER_ADDR"] = first;
+  (*result)["MASTER_PORT"] = std::to_string(port);
+  (*result)["TORCHELASTIC_RUN_ID"] = "slurm-" + text("SLURM_JOB_ID") + "." + text("SLURM_STEP_ID");
+  return result;
+}
+
+}  // namespace farandole

@@ -1,0 +1,281 @@
+#include "transport/mesh_core.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "transport/congestion.h"
+
+namespace farandole {
+namespace {
+
+// The others take a rank that ends without a goodbye for lost; on a machine with far more work than
+// processors they may be slow to read it.
+constexpr Duration kGoodbyeTime = std::chrono::milliseconds(2000);
+constexpr Duration kStopTime = std::chrono::milliseconds(2500);
+// For connections that are being made when this rank leaves.
+constexpr Duration kDialTime = std::chrono::milliseconds(250);
+
+Status shutDown() { return Status(Code::kShutdown, "this rank has shut down its connections"); }
+
+// Consecutive slots spread over all lanes, whatever their stride.
+std::uint32_t laneOf(std::uint64_t slot, int lanes) {
+  return static_cast<std::uint32_t>((slot * 0x9e3779b97f4a7c15ULL >> 32) %
+                                    static_cast<std::uint64_t>(lanes));
+}
+
+}  // namespace
+
+Status LinkMesh::Core::start() {
+  Result<LinkKey> key = LinkKey::make(options_.job, options_.secretHex);
+  if (!key.ok()) return key.status();
+  Result<LinkSocket> socket = openLinkPort(options_.ports);
+  if (!socket.ok()) return socket.status();
+  link::chooseCongestion(socket->fd.get(), options_.limits.congestion);
+  port_ = socket->port;
+  Result<std::vector<LinkAddress>> addresses =
+      advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces);
+  if (!addresses.ok()) return addresses.status();
+  card_ = encodeLinkCard({options_.host, std::move(addresses).value()});
+  Result<std::unique_ptr<link::TlsContext>> tls =
+      link::TlsContext::make(std::move(key).value(), options_.rank, options_.size);
+  if (!tls.ok()) return tls.status();
+  tls_ = std::move(tls).value();
+  peers_.resize(static_cast<std::size_t>(options_.size));
+  for (Peer& peer : peers_) peer.lanes.resize(static_cast<std::size_t>(options_.lanes));
+  Result<std::shared_ptr<LinkLoop>> loop = LinkLoop::start();
+  if (!loop.ok()) return loop.status();
+  loop_ = std::move(loop).value();
+  listener_ = std::make_shared<LinkListener>(
+      loop_, *tls_, std::move(socket).value(), options_.halfOpen, options_.limits.handshake,
+      LinkListener::Events{[this](const link::LinkHello& hello) { return judge(hello); },
+                           [this](link::Established result) { admitted(std::move(result)); },
+                           [this](const link::LinkHello& hello, const Status& why) {
+                             peerEnded(static_cast<int>(hello.from),
+                                       Status(Code::kPeerLost, why.message()));
+                           }});
+  return listener_->start();
+}
+
+Status LinkMesh::Core::introduce(int peer, std::string_view card, const std::string& companions) {
+  if (peer < 0 || peer >= options_.size || peer == options_.rank) {
+    return Status::invalid("rank " + std::to_string(peer) + " is no peer of rank " +
+                           std::to_string(options_.rank) + " of " + std::to_string(options_.size));
+  }
+  Result<LinkCard> decoded = decodeLinkCard(card);
+  if (!decoded.ok()) return decoded.status().withRank(peer);
+  const std::lock_guard lock(mutex_);
+  Peer& entry = peers_[static_cast<std::size_t>(peer)];
+  entry.card = std::move(decoded).value();
+  entry.introduced = true;
+  entry.companions = companions;
+  // It may have been the first to connect.
+  for (Lane& lane : entry.lanes) {
+    if (lane.connection) lane.connection->setCompanions(companions);
+  }
+  return {};
+}
+
+LinkMesh::Core::Lane& LinkMesh::Core::laneLocked(int peer, std::uint32_t lane) {
+  Lane& entry = peers_[static_cast<std::size_t>(peer)].lanes[lane];
+  if (!entry.connection) {
+    // The loop's thread ends before this object does, so plain pointers do.
+    entry.connection = std::make_shared<LinkConnection>(
+        loop_, peer, options_.epoch, options_.security, options_.limits,
+        LinkConnection::Events{[this, peer](std::string message) {
+                                 teller_.note([this, peer, text = std::move(message)]() mutable {
+                                   tellControl(peer, text);
+                                 });
+                               },
+                               [this, peer](RawBytes& message) {
+                                 return onRecord_ ? onRecord_(peer, message) : Status();
+                               },
+                               [this, peer](const Status& why) {
+                                 teller_.note([this, peer, why] { peerEnded(peer, why); });
+                               },
+                               [this] { tell(); }});
+    entry.connection->setCompanions(peers_[static_cast<std::size_t>(peer)].companions);
+    if (peers_[static_cast<std::size_t>(peer)].standsStill) entry.connection->peerStopped(true);
+  }
+  return entry;
+}
+
+Result<std::shared_ptr<LinkConnection>> LinkMesh::Core::use(int peer, std::uint64_t slot) {
+  if (peer < 0 || peer >= options_.size || peer == options_.rank) {
+    return Status::invalid("rank " + std::to_string(peer) + " is no peer of rank " +
+                           std::to_string(options_.rank) + " of " + std::to_string(options_.size));
+  }
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return shutDown();
+  Peer& entry = peers_[static_cast<std::size_t>(peer)];
+  const std::uint32_t number = laneOf(slot, options_.lanes);
+  // Also after the end: the connection knows what came before it.
+  if (!entry.end.ok() && !entry.lanes[number].connection) return entry.end;
+  Lane& lane = laneLocked(peer, number);
+  if (lane.state == LaneState::kIdle && entry.end.ok()) {
+    if (!entry.introduced) {
+      return Status(Code::kNotInitialised,
+                    "the addresses of rank " + std::to_string(peer) + " are not known yet")
+          .withRank(peer);
+    }
+    lane.state = LaneState::kDialling;
+    loop_->post([this, peer, number] { dial(peer, number); });
+  }
+  return lane.connection;
+}
+
+void LinkMesh::Core::peerEnded(int peer, Status why) {
+  std::vector<std::shared_ptr<LinkConnection>> connections;
+  {
+    const std::lock_guard lock(mutex_);
+    Peer& entry = peers_[static_cast<std::size_t>(peer)];
+    if (!entry.end.ok()) return;
+    if (why.rank() < 0) {
+      const std::string who = "rank " + std::to_string(peer) + " on " + entry.card.host;
+      why = Status(why.code(), who + ": " + why.message()).withRank(peer, entry.card.host);
+    }
+    entry.end = why;
+    for (Lane& lane : entry.lanes) {
+      // After a goodbye on one connection the others hear their own, behind what was sent on them.
+      const bool hearsItself = why.code() == Code::kShutdown && lane.state == LaneState::kOpen;
+      if (lane.connection && !hearsItself) connections.push_back(lane.connection);
+    }
+  }
+  loop_->post([this, peer] { cancelDials(peer); });
+  for (const auto& connection : connections) connection->fail(why);
+  teller_.note([this, peer, why] { tellEnd(peer, why); });
+  tell();
+}
+
+void LinkMesh::Core::tellControl(int peer, std::string& message) {
+  ControlCallback callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) callback = onControl_;
+  }
+  if (callback) callback(peer, message);
+}
+
+void LinkMesh::Core::tellEnd(int peer, const Status& why) {
+  EndCallback callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) callback = onPeerEnd_;
+  }
+  if (callback) callback(peer, why);
+}
+
+void LinkMesh::Core::tell() {
+  if (loop_->drives()) return teller_.tell();
+  loop_->post([this] { teller_.tell(); });
+}
+
+void LinkMesh::Core::cancelDials(int peer) {
+  const std::lock_guard lock(mutex_);
+  for (Lane& lane : peers_[static_cast<std::size_t>(peer)].lanes) {
+    if (lane.dialer) std::exchange(lane.dialer, nullptr)->cancel();
+  }
+}
+
+void LinkMesh::Core::drop(int peer, const Status& why) {
+  if (peer < 0 || peer >= options_.size) return;
+  peerEnded(peer, why);
+}
+
+void LinkMesh::Core::peerStopped(int peer, bool stopped) {
+  if (peer < 0 || peer >= options_.size) return;
+  const std::lock_guard lock(mutex_);
+  Peer& entry = peers_[static_cast<std::size_t>(peer)];
+  entry.standsStill = stopped;
+  for (Lane& lane : entry.lanes) {
+    if (lane.connection) lane.connection->peerStopped(stopped);
+  }
+}
+
+std::uint64_t LinkMesh::Core::heldBytes() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t held = 0;
+  for (const Peer& peer : peers_) {
+    for (const Lane& lane : peer.lanes) {
+      if (lane.connection) held += lane.connection->heldBytes();
+    }
+  }
+  return held;
+}
+
+void LinkMesh::Core::onControl(ControlCallback callback) {
+  const std::lock_guard lock(mutex_);
+  onControl_ = std::move(callback);
+}
+
+void LinkMesh::Core::onPeerEnd(EndCallback callback) {
+  const std::lock_guard lock(mutex_);
+  onPeerEnd_ = std::move(callback);
+}
+
+void LinkMesh::Core::onRecord(RecordCallback callback) {
+  const std::lock_guard lock(mutex_);
+  onRecord_ = std::move(callback);
+}
+
+void LinkMesh::Core::leaveAll() {
+  std::vector<std::shared_ptr<LinkConnection>> connections;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Peer& peer : peers_) {
+      for (Lane& lane : peer.lanes) {
+        if (lane.connection) connections.push_back(lane.connection);
+      }
+    }
+  }
+  for (const auto& connection : connections) connection->leave();
+  const Deadline deadline = Deadline::after(kGoodbyeTime);
+  for (const auto& connection : connections) {
+    while (!connection->ended() && !deadline.passed()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    connection->fail(shutDown());
+  }
+}
+
+void LinkMesh::Core::awaitDials() {
+  const auto dialling = [this] {
+    const std::lock_guard lock(mutex_);
+    return !stopped_ && std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+      return std::any_of(peer.lanes.begin(), peer.lanes.end(),
+                         [](const Lane& lane) { return lane.state == LaneState::kDialling; });
+    });
+  };
+  for (const Deadline deadline = Deadline::after(kDialTime); dialling() && !deadline.passed();) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void LinkMesh::Core::stop() {
+  // One that ends before its goodbye is taken for the end of this rank.
+  awaitDials();
+  const Deadline deadline = Deadline::after(kStopTime);
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+  }
+  if (!loop_) return;
+  loop_->post([self = shared_from_this()] {
+    if (self->listener_) self->listener_->close();
+    for (int peer = 0; peer < self->options_.size; ++peer) self->cancelDials(peer);
+  });
+  leaveAll();
+  teller_.close();
+  if (loop_->stop(deadline)) return;
+  // A callback still runs there: what it may use must outlive it.
+  static std::mutex mutex;
+  static std::vector<std::shared_ptr<Core>>& leftBehind = *new std::vector<std::shared_ptr<Core>>();
+  const std::lock_guard lock(mutex);
+  leftBehind.push_back(shared_from_this());
+}
+
+void LinkMesh::Core::closeAfterFork() {
+  if (loop_) loop_->closeAfterFork();
+}
+
+}  // namespace farandole
