@@ -38,7 +38,7 @@ if(FARANDOLE_FUZZ)
   farandole_fuzzer(control control/messages.cc control/meta.cc control/byte_ring.cc control/ordered_record.cc
     base/types.cc)
   farandole_fuzzer(agent_frame launch/remote/agent_wire.cc)
-  farandole_fuzzer(link_frame link/frame.cc link/link_address.cc link/inbox.cc link/outbox.cc link/wire_security.cc)
+  farandole_fuzzer(link_frame transport/frame.cc transport/link_address.cc transport/inbox.cc transport/outbox.cc transport/wire_security.cc)
   farandole_fuzzer(host_list ${hosts})
   farandole_fuzzer(config launch/run_config.cc launch/compat/horovodrun_config.cc launch/suggest.cc
     launch/hosts/text.cc)
