@@ -86,7 +86,7 @@ std::int64_t outputBytes(const Request& checked, const Runtime::SetInfo& set, st
   const auto members = static_cast<std::int64_t>(set.ranks.size());
   switch (meta.kind) {
     case Kind::kReducescatter: {
-      // As evenSplits() has it.
+      // As Execution divides them.
       const std::int64_t rows = meta.splits.empty()
                                     ? meta.rows() / members + (set.me < meta.rows() % members)
                                     : meta.splits[static_cast<std::size_t>(set.me)];

@@ -1,26 +1,41 @@
 #include "conductor/batch_run.h"
 
+#include <iterator>
 #include <utility>
 
 #include "control/messages.h"
 
 namespace farandole {
+namespace {
+
+// How many of them, from the first on, are one engine operation.
+std::size_t countTogether(std::span<const Execution::Part> parts) {
+  std::size_t count = 1;
+  while (count < parts.size() && count < kMaxBatchPlans &&
+         fusible(*parts.front().meta, *parts[count].meta)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
 
 BatchRun::BatchRun(Communicator& communicator, std::vector<Execution::Part> parts, int joined,
                    TimePoint now) {
   // All members see the parts in the same order, and divide them alike.
-  std::vector<Execution::Part> together;
-  const auto add = [&] {
-    steps_.push_back(std::unique_ptr<Step>(
-        new Step{Execution(communicator, std::exchange(together, {}), joined), now}));
-  };
-  for (auto& part : parts) {
-    const bool fits = together.empty() || (fusible(together.front().meta, part.meta) &&
-                                           together.size() < kMaxBatchPlans);
-    if (!fits) add();
-    together.push_back(std::move(part));
+  const std::size_t all = parts.size();
+  for (std::size_t at = 0; at < all;) {
+    const auto first = parts.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = first + static_cast<std::ptrdiff_t>(countTogether({first, parts.end()}));
+    at += static_cast<std::size_t>(end - first);
+    std::vector<Execution::Part> together;
+    if (end - first == static_cast<std::ptrdiff_t>(all)) {
+      together = std::move(parts);
+    } else {
+      together.assign(std::move_iterator(first), std::move_iterator(end));
+    }
+    steps_.emplace_back(Execution(communicator, std::move(together), joined), now);
   }
-  add();
   settled_ = steps_.size() == 1;
 }
 
@@ -34,7 +49,7 @@ Progress BatchRun::progress() {
   for (;;) {
     const Progress now = current().progress();
     if (now != Progress::kDone || at_ + 1 == steps_.size()) return now;
-    steps_[++at_]->started = Clock::now();
+    steps_[++at_].started = Clock::now();
   }
 }
 
@@ -43,10 +58,6 @@ std::optional<BatchRun::Refusal> BatchRun::refusal() const {
   const EntryPtr& entry = current().parts().front().entry;
   const bool group = steps_.size() > 1 && entry;
   return Refusal{*current().tooSmall(), group ? entry->request.name : ""};
-}
-
-void BatchRun::forEach(const std::function<void(const Execution&, TimePoint started)>& call) const {
-  for (const auto& step : steps_) call(step->execution, step->started);
 }
 
 }  // namespace farandole

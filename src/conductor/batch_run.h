@@ -6,9 +6,9 @@
 // members know which. Owned and advanced by the driver.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conductor/execution.h"
@@ -35,17 +35,18 @@ class BatchRun {
   };
   std::optional<Refusal> refusal() const;
 
-  void forEach(const std::function<void(const Execution&, TimePoint started)>& call) const;
-
- private:
   struct Step {
+    Step(Execution one, TimePoint at) : execution(std::move(one)), started(at) {}
     Execution execution;
     TimePoint started;
   };
-  Execution& current() { return steps_[at_]->execution; }
-  const Execution& current() const { return steps_[at_]->execution; }
+  std::span<const Step> steps() const { return steps_; }
 
-  std::vector<std::unique_ptr<Step>> steps_;
+ private:
+  Execution& current() { return steps_[at_].execution; }
+  const Execution& current() const { return steps_[at_].execution; }
+
+  std::vector<Step> steps_;
   std::size_t at_ = 0;
   bool settled_ = false;  // every result fits
 };

@@ -413,7 +413,7 @@ void Conductor::record(const Execution& execution, TimePoint started) {
   };
   const std::int64_t begin = nanoseconds(started);
   const std::int64_t end = nowNanoseconds();
-  const std::string kind(name(execution.parts().front().meta.kind));
+  const std::string kind(name(execution.parts().front().meta->kind));
   const TimelineArgument batch[] = {
       {"tensors", static_cast<std::int64_t>(execution.parts().size())},
       {"bytes", execution.bytes()},
@@ -429,7 +429,7 @@ void Conductor::record(const Execution& execution, TimePoint started) {
       lane = lanes_.emplace(tensor, static_cast<int>(lanes_.size()) + 1).first;
       timeline_.nameLane(lane->second, tensor);
     }
-    const TimelineArgument size[] = {{"bytes", part.meta.bytes()}};
+    const TimelineArgument size[] = {{"bytes", part.meta->bytes()}};
     timeline_.event("wait for all", "tensor", nanoseconds(part.entry->submitted), begin, {},
                     lane->second);
     timeline_.event(kind, "tensor", begin, end, size, lane->second);

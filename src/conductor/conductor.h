@@ -111,6 +111,7 @@ class Conductor final : public SetObserver {
   void lostTo(std::int32_t rank) override;
   Blame blameFor(std::int32_t rank) override;
   bool stopped(std::int32_t rank) override { return options_.stopped && options_.stopped(rank); }
+  std::uint32_t ends() override { return neighbourhood_.goneCount(); }
   bool gone(std::int32_t rank) override {
     const int local = marks_.localRank(rank);
     return local >= 0 && neighbourhood_.isGone(local);

@@ -19,10 +19,7 @@ void DirectCallbacks::add(std::function<void()> callback) {
   due_.push_back(std::move(callback));
 }
 
-DirectCallbacks::Batch DirectCallbacks::take() { return std::exchange(due_, {}); }
-
-void DirectCallbacks::run(Batch batch) {
-  if (batch.empty()) return;
+void DirectCallbacks::runAll(Batch batch) {
   if (running != nullptr) {
     std::move(batch.begin(), batch.end(), std::back_inserter(*running));
     return;

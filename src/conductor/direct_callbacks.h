@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace farandole {
@@ -20,10 +21,12 @@ class DirectCallbacks {
   // The driver's: noted while it drives, taken before it lets go.
   void add(std::function<void()> callback);
   bool any() const { return !due_.empty(); }
-  Batch take();
+  Batch take() { return std::exchange(due_, {}); }
 
   // Any thread, with no lock held. Returns when they have run; from inside of a callback at once.
-  void run(Batch batch);
+  void run(Batch batch) {
+    if (!batch.empty()) runAll(std::move(batch));
+  }
   // Until everything noted has run, on whatever thread. Not from a callback.
   void awaitAll() const;
 
@@ -31,6 +34,8 @@ class DirectCallbacks {
   static bool isInside();
 
  private:
+  void runAll(Batch batch);
+
   Batch due_;                          // the driver's
   std::atomic<std::int64_t> owed_{0};  // noted, and not yet through
 };

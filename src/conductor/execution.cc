@@ -1,7 +1,6 @@
 #include "conductor/execution.h"
 
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <span>
 
@@ -10,13 +9,6 @@
 
 namespace farandole {
 namespace {
-
-// shape with its first dimension replaced; a scalar becomes a vector.
-std::vector<std::int64_t> withRows(std::vector<std::int64_t> shape, std::int64_t rows) {
-  if (shape.empty()) return {rows};
-  shape[0] = rows;
-  return shape;
-}
 
 std::int64_t sum(std::span<const std::int64_t> values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
@@ -29,19 +21,27 @@ const std::byte* placeOf(int member, const void* memory, std::span<const std::in
   return static_cast<const std::byte*>(memory) + before * sizeOf(dtype);
 }
 
-}  // namespace
-
-std::vector<std::int64_t> evenSplits(std::int64_t rows, int members) {
-  std::vector<std::int64_t> splits(static_cast<std::size_t>(members), rows / members);
-  for (std::int64_t i = 0; i < rows % members; ++i) ++splits[static_cast<std::size_t>(i)];
-  return splits;
+// Behind what is there: the rows of each member, as given, or as even as possible with the first
+// ones being larger.
+void appendSplits(std::vector<std::int64_t>& to, std::span<const std::int64_t> given,
+                  std::int64_t rows, int members) {
+  if (!given.empty()) {
+    to.insert(to.end(), given.begin(), given.end());
+    return;
+  }
+  const std::int64_t least = rows / members;
+  const std::int64_t larger = rows % members;
+  for (int i = 0; i < members; ++i) to.push_back(least + (i < larger));
 }
+
+}  // namespace
 
 Execution::Execution(Communicator& communicator, std::vector<Part> parts, int joined)
     : communicator_(communicator),
       parts_(std::move(parts)),
       joined_(joined),
-      way_(wayOf(parts_.front().meta.kind)) {}
+      way_(wayOf(parts_.front().meta->kind)),
+      settled_(way_.exchange == nullptr) {}
 
 Execution::Way Execution::wayOf(Kind kind) {
   using E = Execution;
@@ -63,8 +63,7 @@ Execution::Way Execution::wayOf(Kind kind) {
 }
 
 Progress Execution::settle() {
-  if (settled_) return state_ == Progress::kFailed ? state_ : Progress::kDone;
-  if (way_.exchange != nullptr) {
+  if (!settled_) {
     if (operation_ == nullptr) operation_ = (this->*way_.exchange)();
     const Progress now = operation_->progress();
     if (now == Progress::kPending) return now;
@@ -74,13 +73,13 @@ Progress Execution::settle() {
     } else if (!(this->*way_.weigh)()) {
       state_ = tooSmall_ ? Progress::kDone : Progress::kFailed;
     }
+    settled_ = true;
   }
-  settled_ = true;
-  return settle();
+  return state_ == Progress::kFailed ? state_ : Progress::kDone;
 }
 
 Progress Execution::progress() {
-  if (const Progress now = settle(); now != Progress::kDone) return now;
+  if (!settled_ && settle() == Progress::kPending) return Progress::kPending;
   if (state_ != Progress::kPending) return state_;
   if (!started_) {
     started_ = true;
@@ -101,7 +100,7 @@ void Execution::finish() {
     if (!part.entry) continue;
     const auto& request = part.entry->request;
     const bool copiesAtRoot =
-        part.meta.kind == Kind::kBroadcast && communicator_.rank() == part.meta.root;
+        part.meta->kind == Kind::kBroadcast && communicator_.rank() == part.meta->root;
     // The engine sends a root's data from where it lies.
     if (copiesAtRoot && part.entry->outcome.data != request.input &&
         part.entry->outcome.bytes > 0) {
@@ -124,7 +123,7 @@ void* Execution::scratch(std::size_t bytes) {
 const void* Execution::inputBeside(const Part& part, std::int64_t count, const void* out,
                                    std::int64_t outCount, const void* own) {
   const void* in = part.entry->request.input;
-  const std::size_t element = sizeOf(part.meta.dtype);
+  const std::size_t element = sizeOf(part.meta->dtype);
   const std::size_t bytes = static_cast<std::size_t>(count) * element;
   if (in == own || !overlap(in, bytes, out, static_cast<std::size_t>(outCount) * element)) {
     return in;
@@ -134,8 +133,8 @@ const void* Execution::inputBeside(const Part& part, std::int64_t count, const v
   return copied;
 }
 
-void* Execution::outputFor(const Part& part, const std::vector<std::int64_t>& shape) {
-  auto memory = provideOutput(*part.entry, shape);
+void* Execution::outputFor(const Part& part, std::optional<std::int64_t> rows) {
+  auto memory = provideOutput(*part.entry, part.meta->shape, rows);
   if (!memory.ok()) {
     status_ = memory.status();
     return nullptr;
@@ -156,19 +155,19 @@ ReduceOp Execution::engineOp(const Meta& meta) {
 }
 
 OperationPtr Execution::startAllreduce() {
-  const Meta& first = parts_.front().meta;
+  const Meta& first = *parts_.front().meta;
   std::vector<Piece> pieces;
   pieces.reserve(parts_.size());
   for (const auto& part : parts_) {
-    const std::int64_t count = part.meta.elements();
+    const std::int64_t count = part.meta->elements();
     if (part.entry) {
-      void* out = outputFor(part, part.meta.shape);
+      void* out = outputFor(part);
       if (out == nullptr) return nullptr;
       pieces.push_back({part.entry->request.input, out, count});
     } else {
-      void* neutral = scratch(static_cast<std::size_t>(part.meta.bytes()));
+      void* neutral = scratch(static_cast<std::size_t>(part.meta->bytes()));
       if (neutral == nullptr) return nullptr;
-      fillNeutral(neutral, count, part.meta.dtype, engineOp(first));
+      fillNeutral(neutral, count, part.meta->dtype, engineOp(first));
       pieces.push_back({neutral, neutral, count});
     }
   }
@@ -176,40 +175,42 @@ OperationPtr Execution::startAllreduce() {
 }
 
 OperationPtr Execution::startBroadcast() {
-  const Meta& first = parts_.front().meta;
+  const Meta& first = *parts_.front().meta;
   std::vector<Piece> pieces;
+  pieces.reserve(parts_.size());
   for (const auto& part : parts_) {
-    void* out = part.entry ? outputFor(part, part.meta.shape)
-                           : scratch(static_cast<std::size_t>(part.meta.bytes()));
+    void* out =
+        part.entry ? outputFor(part) : scratch(static_cast<std::size_t>(part.meta->bytes()));
     if (out == nullptr) return nullptr;
     const bool root = communicator_.rank() == first.root;
     const void* in = root && part.entry ? part.entry->request.input : out;
     // A root's piece is only read; what the user wants as output is copied in finish().
-    pieces.push_back({in, root ? const_cast<void*>(in) : out, part.meta.elements()});
+    pieces.push_back({in, root ? const_cast<void*>(in) : out, part.meta->elements()});
   }
   return communicator_.broadcast(pieces, first.dtype, first.root);
 }
 
 OperationPtr Execution::startReduce() {
   const Part& part = parts_.front();
-  const bool root = communicator_.rank() == part.meta.root;
-  void* out = root ? outputFor(part, part.meta.shape) : nullptr;
+  const bool root = communicator_.rank() == part.meta->root;
+  void* out = root ? outputFor(part) : nullptr;
   if (root && out == nullptr) return nullptr;
-  return communicator_.reduce(part.entry->request.input, out, part.meta.elements(), part.meta.dtype,
-                              engineOp(part.meta), scaleOf(part.meta), part.meta.root);
+  return communicator_.reduce(part.entry->request.input, out, part.meta->elements(),
+                              part.meta->dtype, engineOp(*part.meta), scaleOf(*part.meta),
+                              part.meta->root);
 }
 
 OperationPtr Execution::startReducescatter() {
   const Part& part = parts_.front();
-  auto rows = part.meta.splits;
-  if (rows.empty()) rows = evenSplits(part.meta.rows(), communicator_.size());
-  std::vector<std::int64_t> counts;
-  if (!rowsToCounts(rows, part.meta.rowElements(), counts)) return nullptr;
-  const auto mine = rows[static_cast<std::size_t>(communicator_.rank())];
-  void* out = outputFor(part, withRows(part.meta.shape, mine));
+  sizes_.reserve(static_cast<std::size_t>(communicator_.size()));
+  appendSplits(sizes_, part.meta->splits, part.meta->rows(), communicator_.size());
+  const std::int64_t mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
+  void* out = outputFor(part, mine);
   if (out == nullptr) return nullptr;
-  return communicator_.reducescatter(part.entry->request.input, out, counts, part.meta.dtype,
-                                     engineOp(part.meta), scaleOf(part.meta));
+  const std::int64_t rowElements = part.meta->rowElements();
+  for (auto& each : sizes_) each *= rowElements;
+  return communicator_.reducescatter(part.entry->request.input, out, sizes_, part.meta->dtype,
+                                     engineOp(*part.meta), scaleOf(*part.meta));
 }
 
 OperationPtr Execution::startBarrier() { return communicator_.barrier(); }
@@ -219,63 +220,64 @@ std::int64_t Execution::room() const {
   return entry ? entry->request.outputBytes : kNoLimit;
 }
 
-OperationPtr Execution::exchange(const std::vector<std::int64_t>& counts) {
-  told_.assign(static_cast<std::size_t>(sum(counts)), 0);
-  return communicator_.allgather(mine_.data(), told_.data(), counts, DType::kInt64);
-}
-
-bool Execution::hasRoom(int member, std::int64_t elements) {
-  const std::int64_t needed =
-      elements * static_cast<std::int64_t>(sizeOf(parts_.front().meta.dtype));
-  const std::int64_t room = rooms_[static_cast<std::size_t>(member)];
-  if (needed > room) tooSmall_ = TooSmall{member, room, needed};
-  return needed <= room;
+OperationPtr Execution::exchange() {
+  told_.resize(static_cast<std::size_t>(sum(counts_)));
+  return communicator_.allgather(mine_.data(), told_.data(), counts_, DType::kInt64);
 }
 
 OperationPtr Execution::exchangeRows() {
   const Part& part = parts_.front();
   mine_ = {room(), part.entry ? part.entry->request.meta.rows() : 0};
-  return exchange(std::vector<std::int64_t>(static_cast<std::size_t>(communicator_.size()), 2));
+  counts_.assign(static_cast<std::size_t>(communicator_.size()), 2);
+  return exchange();
 }
 
-bool Execution::takeRows() {
-  sizes_.clear();
-  rooms_.clear();
-  for (std::size_t i = 0; i < told_.size(); i += 2) {
-    rooms_.push_back(told_[i]);
-    sizes_.push_back(told_[i + 1]);
+std::int64_t Execution::rowBytes() const {
+  const Meta& meta = *parts_.front().meta;
+  return meta.rowElements() * static_cast<std::int64_t>(sizeOf(meta.dtype));
+}
+
+bool Execution::addRows(std::int64_t rows, std::int64_t rowBytes, std::int64_t& total) {
+  std::int64_t bytes = 0;
+  if (rows >= 0 && !__builtin_add_overflow(total, rows, &total) &&
+      !__builtin_mul_overflow(total, rowBytes, &bytes)) {
+    return true;
+  }
+  status_ = Status::internal("a rank told " + std::to_string(rows) + " rows, which cannot be");
+  return false;
+}
+
+bool Execution::hasRoom(int member, std::int64_t room, std::int64_t needed) {
+  if (needed > room) tooSmall_ = TooSmall{member, room, needed};
+  return needed <= room;
+}
+
+void Execution::countElements() {
+  const std::int64_t rowElements = parts_.front().meta->rowElements();
+  for (std::size_t i = 0; i < sizes_.size(); ++i) counts_[i] = sizes_[i] * rowElements;
+}
+
+bool Execution::takeRows(std::int64_t rowBytes) {
+  sizes_.resize(counts_.size());
+  rows_ = 0;
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    sizes_[i] = told_[2 * i + 1];
+    if (!addRows(sizes_[i], rowBytes, rows_)) return false;
   }
   // As much of the input is read.
   if (sizes_[static_cast<std::size_t>(communicator_.rank())] != mine_[1]) {
     status_ = Status::internal("the ranks' rows have been garbled");
     return false;
   }
-  return rowsToCounts(sizes_, parts_.front().meta.rowElements(), counts_);
-}
-
-bool Execution::rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
-                             std::vector<std::int64_t>& counts) {
-  const std::int64_t unit =
-      rowElements * static_cast<std::int64_t>(sizeOf(parts_.front().meta.dtype));
-  const std::int64_t limit = unit == 0 ? std::numeric_limits<std::int64_t>::max()
-                                       : std::numeric_limits<std::int64_t>::max() / unit;
-  std::int64_t total = 0;
-  counts.clear();
-  for (const auto each : rows) {
-    if (each < 0 || each > limit - total) {
-      status_ = Status::internal("a rank told " + std::to_string(each) + " rows, which cannot be");
-      return false;
-    }
-    total += each;
-    counts.push_back(each * rowElements);
-  }
+  countElements();
   return true;
 }
 
 bool Execution::weighAllgather() {
-  if (!takeRows()) return false;
+  const std::int64_t row = rowBytes();
+  if (!takeRows(row)) return false;
   for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, sum(counts_))) return false;
+    if (!hasRoom(i, told_[2 * static_cast<std::size_t>(i)], rows_ * row)) return false;
   }
   return true;
 }
@@ -284,112 +286,120 @@ OperationPtr Execution::startAllgather() {
   const Part& part = parts_.front();
   void* out = nullptr;
   if (part.entry) {
-    out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
+    out = outputFor(part, rows_);
     part.entry->outcome.splits = sizes_;
   } else {
-    out = scratch(static_cast<std::size_t>(sum(counts_)) * sizeOf(part.meta.dtype));
+    out = scratch(static_cast<std::size_t>(sum(counts_)) * sizeOf(part.meta->dtype));
   }
   if (out == nullptr) return nullptr;
   const void* in = nullptr;
   if (part.entry) {
     const int me = communicator_.rank();
     in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
-                     placeOf(me, out, counts_, part.meta.dtype));
+                     placeOf(me, out, counts_, part.meta->dtype));
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.allgather(in, out, counts_, part.meta.dtype);
+  return communicator_.allgather(in, out, counts_, part.meta->dtype);
 }
 
 bool Execution::weighGather() {
-  return takeRows() && hasRoom(parts_.front().meta.root, sum(counts_));
+  const std::int64_t row = rowBytes();
+  const int root = parts_.front().meta->root;
+  return takeRows(row) && hasRoom(root, told_[2 * static_cast<std::size_t>(root)], rows_ * row);
 }
 
 OperationPtr Execution::startGather() {
   const Part& part = parts_.front();
   void* out = nullptr;
   const void* in = part.entry->request.input;
-  if (const int me = communicator_.rank(); me == part.meta.root) {
-    out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
+  if (const int me = communicator_.rank(); me == part.meta->root) {
+    out = outputFor(part, rows_);
     if (out == nullptr) return nullptr;
     part.entry->outcome.splits = sizes_;
     in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
-                     placeOf(me, out, counts_, part.meta.dtype));
+                     placeOf(me, out, counts_, part.meta->dtype));
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.gather(in, out, counts_, part.meta.dtype, part.meta.root);
+  return communicator_.gather(in, out, counts_, part.meta->dtype, part.meta->root);
 }
 
 OperationPtr Execution::exchangeSplits() {
   const Request& request = parts_.front().entry->request;
   const auto members = static_cast<std::size_t>(communicator_.size());
-  mine_ = request.splits;
-  if (mine_.empty()) mine_ = evenSplits(request.meta.rows(), communicator_.size());
-  mine_.insert(mine_.begin(), room());
-  return exchange(std::vector<std::int64_t>(members, communicator_.size() + 1));
+  mine_.reserve(members + 1);
+  mine_.push_back(room());
+  appendSplits(mine_, request.splits, request.meta.rows(), communicator_.size());
+  counts_.assign(members, communicator_.size() + 1);
+  return exchange();
 }
 
 bool Execution::weighAlltoall() {
   const auto members = static_cast<std::size_t>(communicator_.size());
-  const auto me = static_cast<std::size_t>(communicator_.rank());
-  rooms_.clear();
-  for (std::size_t i = 0; i < members; ++i) rooms_.push_back(told_[i * (members + 1)]);
-  std::vector<std::int64_t> rows(members);
-  std::vector<std::int64_t> counts;
+  const std::int64_t row = rowBytes();
+  const auto ofMember = [&](std::size_t i) { return std::span(told_).subspan(i * (members + 1)); };
   for (std::size_t to = 0; to < members; ++to) {
+    std::int64_t total = 0;
     for (std::size_t from = 0; from < members; ++from) {
-      rows[from] = told_[from * (members + 1) + 1 + to];
+      if (!addRows(ofMember(from)[1 + to], row, total)) return false;
     }
-    if (!rowsToCounts(rows, parts_.front().meta.rowElements(), counts)) return false;
-    if (!hasRoom(static_cast<int>(to), sum(counts))) return false;
-    if (to == me) {
-      sizes_ = rows;
-      counts_ = counts;
-    }
+    if (!hasRoom(static_cast<int>(to), ofMember(to)[0], total * row)) return false;
   }
+  const auto me = static_cast<std::size_t>(communicator_.rank());
+  sizes_.resize(members);
+  for (std::size_t from = 0; from < members; ++from) sizes_[from] = ofMember(from)[1 + me];
+  rows_ = sum(sizes_);
+  countElements();
   return true;
 }
 
 OperationPtr Execution::startAlltoall() {
   const Part& part = parts_.front();
-  std::vector<std::int64_t> sendCounts;
-  if (!rowsToCounts({mine_.begin() + 1, mine_.end()}, part.meta.rowElements(), sendCounts)) {
-    return nullptr;
+  const std::int64_t row = rowBytes();
+  std::int64_t sent = 0;
+  std::vector<std::int64_t> sendCounts(mine_.begin() + 1, mine_.end());
+  for (const auto each : sendCounts) {
+    if (!addRows(each, row, sent)) return nullptr;
   }
-  void* out = outputFor(part, withRows(part.meta.shape, sum(sizes_)));
+  const std::int64_t rowElements = part.meta->rowElements();
+  for (auto& each : sendCounts) each *= rowElements;
+  void* out = outputFor(part, rows_);
   if (out == nullptr) return nullptr;
   part.entry->outcome.splits = sizes_;
   const void* in = inputBeside(part, sum(sendCounts), out, sum(counts_), nullptr);
   if (!status_.ok()) return nullptr;
-  return communicator_.alltoall(in, sendCounts, out, counts_, part.meta.dtype);
+  return communicator_.alltoall(in, sendCounts, out, counts_, part.meta->dtype);
 }
 
 OperationPtr Execution::exchangeRootsSplits() {
   const Part& part = parts_.front();
-  const auto root = static_cast<std::size_t>(part.meta.root);
-  mine_.clear();
-  if (communicator_.rank() == part.meta.root) {
-    mine_ = part.entry->request.splits;
-    if (mine_.empty()) mine_ = evenSplits(part.meta.rows(), communicator_.size());
+  const auto members = static_cast<std::size_t>(communicator_.size());
+  mine_ = {room()};
+  if (communicator_.rank() == part.meta->root) {
+    appendSplits(mine_, part.entry->request.splits, part.meta->rows(), communicator_.size());
   }
-  mine_.insert(mine_.begin(), room());
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(communicator_.size()), 1);
-  counts[root] += communicator_.size();
-  return exchange(counts);
+  counts_.assign(members, 1);
+  counts_[static_cast<std::size_t>(part.meta->root)] += communicator_.size();
+  return exchange();
 }
 
 bool Execution::weighScatter() {
-  const Part& part = parts_.front();
+  const auto members = static_cast<std::size_t>(communicator_.size());
+  const int root = parts_.front().meta->root;
+  const auto at = static_cast<std::size_t>(root);
   // The root's splits lie behind its room; the root itself reads its input by its own.
-  const auto splits = told_.begin() + part.meta.root + 1;
-  sizes_.assign(splits, splits + communicator_.size());
-  rooms_ = std::move(told_);
-  rooms_.erase(rooms_.begin() + part.meta.root + 1,
-               rooms_.begin() + part.meta.root + 1 + communicator_.size());
-  if (communicator_.rank() == part.meta.root) sizes_.assign(mine_.begin() + 1, mine_.end());
-  if (!rowsToCounts(sizes_, part.meta.rowElements(), counts_)) return false;
-  for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, counts_[static_cast<std::size_t>(i)])) return false;
+  const std::span splits = communicator_.rank() == root ? std::span(mine_).subspan(1, members)
+                                                        : std::span(told_).subspan(at + 1, members);
+  sizes_.assign(splits.begin(), splits.end());
+  const std::int64_t row = rowBytes();
+  rows_ = 0;
+  for (const auto each : sizes_) {
+    if (!addRows(each, row, rows_)) return false;
   }
+  for (std::size_t i = 0; i < members; ++i) {
+    const std::int64_t room = told_[i <= at ? i : i + members];
+    if (!hasRoom(static_cast<int>(i), room, sizes_[i] * row)) return false;
+  }
+  countElements();
   return true;
 }
 
@@ -397,14 +407,14 @@ OperationPtr Execution::startScatter() {
   const Part& part = parts_.front();
   const int me = communicator_.rank();
   const auto mine = static_cast<std::size_t>(me);
-  void* out = outputFor(part, withRows(part.meta.shape, sizes_[mine]));
+  void* out = outputFor(part, sizes_[mine]);
   if (out == nullptr) return nullptr;
   const void* in = part.entry->request.input;
-  if (me == part.meta.root && out != placeOf(me, in, counts_, part.meta.dtype)) {
+  if (me == part.meta->root && out != placeOf(me, in, counts_, part.meta->dtype)) {
     in = inputBeside(part, sum(counts_), out, counts_[mine], nullptr);
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.scatter(in, out, counts_, part.meta.dtype, part.meta.root);
+  return communicator_.scatter(in, out, counts_, part.meta->dtype, part.meta->root);
 }
 
 }  // namespace farandole

@@ -19,8 +19,10 @@ namespace farandole {
 class Execution {
  public:
   struct Part {
-    EntryPtr entry;  // null: this rank has joined
-    Meta meta;       // the plan's; a scatter's shape is the root's
+    Part(EntryPtr operation, std::shared_ptr<const Meta> plan)
+        : entry(std::move(operation)), meta(std::move(plan)) {}
+    EntryPtr entry;                    // null: this rank has joined
+    std::shared_ptr<const Meta> meta;  // the plan's; a scatter's shape is the root's
   };
 
   // Somebody's output that the result does not fit into.
@@ -64,7 +66,8 @@ class Execution {
   OperationPtr startReducescatter();
   OperationPtr startBarrier();
   // The exchange: mine_ of every member, which begins with the room for its output, into told_.
-  OperationPtr exchange(const std::vector<std::int64_t>& counts);
+  // counts_: how many numbers each member tells.
+  OperationPtr exchange();
   OperationPtr exchangeRows();
   bool weighAllgather();
   OperationPtr startAllgather();
@@ -80,21 +83,26 @@ class Execution {
   static Way wayOf(Kind kind);
   void finish();
 
-  // Memory for a part's output, noted in its outcome; nullptr and a status if there is none.
-  void* outputFor(const Part& part, const std::vector<std::int64_t>& shape);
+  // Memory for a part's output, noted in its outcome; nullptr and a status if there is none. rows:
+  // as provideOutput's.
+  void* outputFor(const Part& part, std::optional<std::int64_t> rows = std::nullopt);
   void* scratch(std::size_t bytes);
   std::int64_t room() const;
-  // The end of the exchange of rows: sizes_, rooms_ and counts_.
-  bool takeRows();
-  // Whether such a result fits into that member's output; all members answer alike.
-  bool hasRoom(int member, std::int64_t elements);
+  // Bytes of one row of the only part.
+  std::int64_t rowBytes() const;
+  // Adds rows that were told; false, and a status: that cannot be, or all of them have too many
+  // bytes.
+  bool addRows(std::int64_t rows, std::int64_t rowBytes, std::int64_t& total);
+  // The end of the exchange of rows: sizes_, counts_ and rows_.
+  bool takeRows(std::int64_t rowBytes);
+  // sizes_ as elements into counts_.
+  void countElements();
+  // Whether a result of so many bytes fits into that member's output; all members answer alike.
+  bool hasRoom(int member, std::int64_t room, std::int64_t needed);
   // The part's input, or a copy of it: engines write outputs while they still send inputs. The one
   // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
   const void* inputBeside(const Part& part, std::int64_t count, const void* out,
                           std::int64_t outCount, const void* own);
-  // sizes_ as rows of each member → elements of each member; fails on a negative or absurd number.
-  bool rowsToCounts(const std::vector<std::int64_t>& rows, std::int64_t rowElements,
-                    std::vector<std::int64_t>& counts);
   Scale scaleOf(const Meta& meta) const;
   static ReduceOp engineOp(const Meta& meta);
 
@@ -102,7 +110,7 @@ class Execution {
   std::vector<Part> parts_;
   const int joined_;
   const Way way_;
-  bool settled_ = false;
+  bool settled_;  // every member knows whether the results fit
   bool started_ = false;
   OperationPtr operation_;
   Progress state_ = Progress::kPending;
@@ -113,15 +121,11 @@ class Execution {
   std::vector<std::int64_t> mine_;  // what this rank tells in the exchange
   std::vector<std::int64_t> told_;  // what all members told, one after another
   // Weighed, by member: rows that come from there (of a scatter: go there), the same in elements,
-  // and the room for the output.
+  // and all those rows.
   std::vector<std::int64_t> sizes_;
   std::vector<std::int64_t> counts_;
-  std::vector<std::int64_t> rooms_;
+  std::int64_t rows_ = 0;
   std::optional<TooSmall> tooSmall_;
 };
-
-// Rows of each of `members` parts when `rows` are split as evenly as possible, the first parts
-// being larger.
-std::vector<std::int64_t> evenSplits(std::int64_t rows, int members);
 
 }  // namespace farandole

@@ -4,7 +4,14 @@
 
 namespace farandole {
 
-Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape) {
+Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& given,
+                            std::optional<std::int64_t> rows) {
+  auto& shape = entry.outcome.shape;
+  shape = given;
+  if (rows) {
+    if (shape.empty()) shape.push_back(*rows);
+    shape.front() = *rows;
+  }
   std::size_t bytes = sizeOf(entry.request.meta.dtype);
   for (const auto dimension : shape) bytes *= static_cast<std::size_t>(dimension);
   void* memory = entry.request.output;
@@ -28,7 +35,6 @@ Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape
   }
   entry.outcome.data = memory;
   entry.outcome.bytes = bytes;
-  entry.outcome.shape = shape;
   return memory;
 }
 

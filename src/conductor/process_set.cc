@@ -15,16 +15,33 @@ constexpr int kSubmissionsPerStep = 4096;
 // Decisions for which the log has no room yet: then no more submissions are read.
 constexpr std::size_t kMostUnappended = 4096;
 
-std::uint64_t hashNames(const std::vector<const std::string*>& names) {
+bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
+
+std::uint64_t hashNames(const std::vector<Request*>& requests) {
   std::uint64_t hash = 1469598103934665603u;  // FNV-1a
-  for (const auto* each : names) {
-    for (const char c : *each) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  for (const auto* each : requests) {
+    for (const char c : each->name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     hash = (hash ^ 0xffu) * 1099511628211u;
   }
   return hash == 0 ? 1 : hash;
 }
 
-bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
+// The groups as all members know them, by the names of their operations.
+void identifyGroups(std::span<const EntryPtr> entries) {
+  std::unordered_map<std::uint64_t, std::vector<Request*>> groups;
+  for (const auto& entry : entries) {
+    Request& request = entry->request;
+    const bool named = !isPointToPoint(request.meta.kind) && request.meta.kind != Kind::kJoin;
+    if (request.group != 0 && named) groups[request.group].push_back(&request);
+  }
+  for (const auto& [user, members] : groups) {
+    const std::uint64_t group = hashNames(members);
+    for (auto* each : members) {
+      each->meta.group = group;
+      each->meta.groupSize = static_cast<std::int32_t>(members.size());
+    }
+  }
+}
 
 // Whether the order of submissions tells it from others of its name.
 bool keepsOrder(const Request& request) { return request.ordered && request.group == 0; }
@@ -99,30 +116,20 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   }
   // Before they are visible: a driver may complete them at once.
   inFlight_ += entries.size();
-  std::unordered_map<std::uint64_t, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    Request& request = entries[i]->request;
+  bool anyGroup = false;
+  for (const auto& entry : entries) {
+    Request& request = entry->request;
     if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
-    if (entries[i]->byOrder) {
+    if (entry->byOrder) {
       ++orderedInFlight_;
-      parts_.lane->submit(entries[i]);
+      parts_.lane->submit(entry);
       continue;
     }
-    if (request.ordered && parts_.lane && OrderedLane::serves(size())) {
-      parts_.lane->pass(entries[i]);
-    }
+    if (request.ordered && parts_.lane && OrderedLane::serves(size())) parts_.lane->pass(entry);
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
-    if (request.group != 0) groups[request.group].push_back(i);
+    anyGroup |= request.group != 0;
   }
-  for (const auto& [user, members] : groups) {
-    std::vector<const std::string*> names;
-    for (const auto i : members) names.push_back(&entries[i]->request.name);
-    const std::uint64_t group = hashNames(names);
-    for (const auto i : members) {
-      entries[i]->request.meta.group = group;
-      entries[i]->request.meta.groupSize = static_cast<std::int32_t>(members.size());
-    }
-  }
+  if (anyGroup) identifyGroups(entries);
   for (const auto& entry : entries) {
     if (!entry->byOrder) publish(entry);
   }
@@ -157,32 +164,32 @@ void ProcessSet::publish(const EntryPtr& entry) {
   }
   if (request.meta.kind == Kind::kJoin) {
     join_ = entry;
-    send(encode(Submission(Join{})));
+    send(Join{});
     return;
   }
   // Before the lane is asked: a driver that ends there what this one must wait for then sees it.
   if (entry->aside) anyDeferred_ = true;
   // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
-  if (names_[request.name].inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
+  Name& known = names_[request.name];
+  if (known.inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
     deferred_[request.name].push_back(entry);
     anyDeferred_ = true;
     return;
   }
-  tellSequencer(entry);
+  tellSequencer(entry, known);
 }
 
-void ProcessSet::tellSequencer(const EntryPtr& entry) {
+void ProcessSet::tellSequencer(const EntryPtr& entry, Name& known) {
   const Request& request = entry->request;
-  Name& known = names_[request.name];
   known.inFlight = entry;
   known.repeated.reset();
   if (known.plan >= 0) {
     const Plan& plan = plans_[static_cast<std::size_t>(known.plan)];
-    if (fits(plan.meta, request.meta, parts_.me)) {
+    if (fits(*plan.meta, request.meta, parts_.me)) {
       ++counters_.planHits;
       const PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
       known.repeated = id;
-      send(encode(Submission(Repeat{id, inSharedMemory(request)})));
+      send(Repeat{id, inSharedMemory(request)});
       return;
     }
   }
@@ -192,13 +199,15 @@ void ProcessSet::tellSequencer(const EntryPtr& entry) {
 void ProcessSet::announce(const EntryPtr& entry) {
   ++counters_.planMisses;
   const Request& request = entry->request;
-  send(encode(Submission(Announce{request.name, request.meta, inSharedMemory(request)})));
+  send(Announce{request.name, request.meta, inSharedMemory(request)});
 }
 
-void ProcessSet::send(std::vector<std::byte> record) {
+void ProcessSet::send(const Submission& submission) {
+  encode(submission, submission_);
+  const auto record = submission_.bytes();
   flushOutbox();
   if (!outbox_.empty() || !parts_.control->submit(record)) {
-    outbox_.push_back(std::move(record));
+    outbox_.emplace_back(record.begin(), record.end());
     outboxWaits_.store(true, std::memory_order_release);
   }
 }
@@ -212,10 +221,8 @@ void ProcessSet::cancel(const EntryPtr& entry) {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(entry->request.name);
   if (found == names_.end() || found->second.inFlight != entry || entry->aside) return;
-  send(encode(Submission(Withdraw{entry->request.name})));
+  send(Withdraw{entry->request.name});
 }
-
-bool ProcessSet::anythingInFlight() const { return inFlight_ > 0; }
 
 bool ProcessSet::step(TimePoint now) {
   bool moved = advancePointToPoint(now);
@@ -268,13 +275,11 @@ bool ProcessSet::sequence(TimePoint now) {
         corrupt(rankName(member) + " sends more submissions than it was allowed to");
         return true;
       }
-      auto submission =
-          read == RingRead::kRecord ? decodeSubmission(buffer_, size()) : std::nullopt;
-      if (!submission) {
+      if (read != RingRead::kRecord || !decode(buffer_, size(), received_)) {
         corrupt("a submission of " + rankName(member) + " makes no sense");
         return true;
       }
-      if (Status status = parts_.sequencer->submit(member, std::move(*submission), now);
+      if (Status status = parts_.sequencer->submit(member, std::move(received_), now);
           !status.ok()) {
         corrupt(status.message());
         return true;
@@ -287,9 +292,24 @@ bool ProcessSet::sequence(TimePoint now) {
   }
   for (const auto& entry : decided_) {
     if (std::holds_alternative<Batch>(entry)) ++batchesDecided_;
-    unappended_.push_back(encode(entry));
+    append(entry);
+    moved = true;
   }
   decided_.clear();
+  return moved || (!unappended_.empty() && flushUnappended());
+}
+
+void ProcessSet::append(const LogEntry& entry) {
+  encode(entry, logEntry_);
+  const auto record = logEntry_.bytes();
+  flushUnappended();
+  if (!unappended_.empty() || !parts_.control->append(record)) {
+    unappended_.emplace_back(record.begin(), record.end());
+  }
+}
+
+bool ProcessSet::flushUnappended() {
+  bool moved = false;
   while (!unappended_.empty() && parts_.control->append(unappended_.front())) {
     unappended_.pop_front();
     moved = true;
@@ -298,15 +318,13 @@ bool ProcessSet::sequence(TimePoint now) {
 }
 
 bool ProcessSet::readLog(TimePoint now) {
-  const std::uint64_t before = parts_.control->position();
   const RingRead read = parts_.control->nextEntry(buffer_);
   if (read == RingRead::kEmpty) return false;
   if (read == RingRead::kTooMuch) {
     corrupt(rankName(0) + " sends more of the log than it was allowed to");
     return true;
   }
-  auto entry = read == RingRead::kRecord ? decodeLogEntry(buffer_, size()) : std::nullopt;
-  if (!entry) {
+  if (read != RingRead::kRecord || !decode(buffer_, size(), read_)) {
     corrupt("the log makes no sense");
     return true;
   }
@@ -318,8 +336,8 @@ bool ProcessSet::readLog(TimePoint now) {
           handle(each);
         }
       },
-      *entry);
-  executed_ = running_ ? before : parts_.control->position();
+      read_);
+  if (!running_) executed_ = parts_.control->position();
   return true;
 }
 
@@ -327,16 +345,15 @@ void ProcessSet::handle(Define& entry) {
   const std::lock_guard lock(mutex_);
   if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
   Plan& plan = plans_[entry.plan.index];
-  if (plan.known && plan.name != entry.name) {
+  if (plan.meta && plan.name != entry.name) {
     if (const auto old = names_.find(plan.name);
         old != names_.end() && old->second.plan == entry.plan.index) {
       old->second.plan = -1;
       if (!old->second.inFlight) names_.erase(old);
     }
   }
-  plan.known = true;
   plan.generation = entry.plan.generation;
-  plan.meta = std::move(entry.meta);
+  plan.meta = std::make_shared<const Meta>(std::move(entry.meta));
   plan.name = std::move(entry.name);
   names_[plan.name].plan = entry.plan.index;
 }
@@ -355,30 +372,29 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
     for (std::size_t i = 0; i < entry.plans.size() && consistent; ++i) {
       const PlanId& id = entry.plans[i];
       consistent = id.index < plans_.size() && plans_[id.index].generation == id.generation &&
-                   plans_[id.index].known;
+                   plans_[id.index].meta;
       if (!consistent) break;
       Plan& plan = plans_[id.index];
       const auto found = names_.find(plan.name);
       // Once in a batch, by its own plan: an entry ends once.
       consistent = found != names_.end() && found->second.plan == id.index &&
                    std::exchange(plan.lastBatch, batchesRead_ + 1) != batchesRead_ + 1 &&
-                   runsWithout(plan.meta, entry.joined) &&
-                   (parts.empty() || fusible(parts.front().meta, plan.meta) ||
-                    isWholeGroup(entry, parts.front().meta, plan.meta));
+                   runsWithout(*plan.meta, entry.joined) &&
+                   (parts.empty() || fusible(*parts.front().meta, *plan.meta) ||
+                    isWholeGroup(entry, *parts.front().meta, *plan.meta));
       if (!consistent) break;
-      Execution::Part part{nullptr, plan.meta};
-      if (!joinedHere) part.entry = found->second.inFlight;
-      consistent =
-          joinedHere || (part.entry && fits(plan.meta, part.entry->request.meta, parts_.me));
-      parts.push_back(std::move(part));
+      auto& part = parts.emplace_back(nullptr, plan.meta);
+      if (joinedHere) continue;
+      part.entry = found->second.inFlight;
+      consistent = part.entry && fits(*plan.meta, part.entry->request.meta, parts_.me);
     }
   }
   if (!consistent) return corrupt("the log names an operation that this rank has not submitted");
   ++batchesRead_;
   runningSince_ = now;
   runningPosition_ = parts_.control->position();
-  running_ = std::make_unique<BatchRun>(*parts_.communicator, std::move(parts),
-                                        static_cast<int>(entry.joined.size()), now);
+  running_.emplace(*parts_.communicator, std::move(parts), static_cast<int>(entry.joined.size()),
+                   now);
 }
 
 void ProcessSet::handle(Refuse& entry) {
@@ -455,7 +471,7 @@ bool ProcessSet::publishDeferred(const std::string& name) {
   const EntryPtr next = std::move(waiting->second.front());
   waiting->second.pop_front();
   if (waiting->second.empty()) deferred_.erase(waiting);
-  tellSequencer(next);
+  tellSequencer(next, names_[name]);
   return true;
 }
 
@@ -466,28 +482,28 @@ bool ProcessSet::advanceExecution(TimePoint now) {
   if (progress == Progress::kFailed && !findCulprit(status, runningFailedAt_, now)) return false;
   // Parts of a failed operation may still be under way.
   if (progress == Progress::kFailed && parts_.endTraffic) parts_.endTraffic(status);
-  const auto run = std::move(running_);
-  if (const auto refused = run->refusal()) {
+  const BatchRun run = std::move(*running_);
+  running_.reset();
+  if (const auto refused = run.refusal()) {
     status = fault(Code::kMismatch, describe(*refused), refused->output.member);
   }
   ++batchesFinished_;
   executed_ = runningPosition_;
-  run->forEach(
-      [&](const Execution& execution, TimePoint started) { observer_.ran(execution, started); });
+  for (const auto& step : run.steps()) observer_.ran(step.execution, step.started);
   {
     const std::lock_guard lock(mutex_);
-    run->forEach([&](const Execution& execution, TimePoint) {
-      for (const auto& part : execution.parts()) {
+    for (const auto& step : run.steps()) {
+      for (const auto& part : step.execution.parts()) {
         if (part.entry) takeInFlight(part.entry->request.name);
       }
-    });
+    }
     counters_.zeroCopyBytes = parts_.communicator->statistics().zeroCopyBytes;
   }
-  run->forEach([&](const Execution& execution, TimePoint) {
-    for (const auto& part : execution.parts()) {
+  for (const auto& step : run.steps()) {
+    for (const auto& part : step.execution.parts()) {
       if (part.entry) complete(part.entry, status);
     }
-  });
+  }
   // A failed engine stays failed, and the others wait for this rank in vain.
   if (progress == Progress::kFailed) observer_.broken(status);
   return true;
@@ -516,7 +532,7 @@ void ProcessSet::startPointToPoint(const EntryPtr& entry) {
   pointToPoint_.push_back(std::move(started));
 }
 
-bool ProcessSet::advancePointToPoint(TimePoint now) {
+bool ProcessSet::advanceEachPointToPoint(TimePoint now) {
   bool moved = false;
   if (anyNewPointToPoint_.load(std::memory_order_acquire)) {
     std::deque<EntryPtr> fresh;

@@ -50,6 +50,8 @@ class SetObserver {
   // True if that rank's process has ended, on this machine: it writes no more into shared memory,
   // whatever it has said before.
   virtual bool gone(std::int32_t) { return false; }
+  // Of how many ranks, of this set or not, that is true.
+  virtual std::uint32_t ends() { return 0; }
   virtual Blame blameFor(std::int32_t rank) { return {rank, true}; }
 };
 
@@ -86,7 +88,7 @@ class ProcessSet {
   Status submit(std::span<const EntryPtr> entries);
   // Asks for the entry to be withdrawn; it ends as kCancelled unless it runs first.
   void cancel(const EntryPtr& entry);
-  bool anythingInFlight() const;
+  bool anythingInFlight() const { return inFlight_ > 0; }
 
   // Does what can be done now. True if something moved.
   bool step(TimePoint now);
@@ -97,7 +99,7 @@ class ProcessSet {
     return (running_ && parts_.betweenMachines) || (parts_.lane && parts_.lane->busy());
   }
   // Whether all members have submitted something that is not done yet. The driver's.
-  bool runs() const { return running_ != nullptr; }
+  bool runs() const { return running_.has_value(); }
   // How long the driver may sleep before the engine must be looked at again.
   Duration nap() const;
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.
@@ -126,9 +128,8 @@ class ProcessSet {
   struct Plan {
     std::uint32_t generation = 0;
     std::string name;
-    Meta meta;
-    bool known = false;
-    std::uint64_t lastBatch = 0;  // the number of the last batch that it was in, from 1
+    std::shared_ptr<const Meta> meta;  // null: never defined
+    std::uint64_t lastBatch = 0;       // the number of the last batch that it was in, from 1
   };
   struct PointToPoint {
     EntryPtr entry;
@@ -139,12 +140,12 @@ class ProcessSet {
 
   // Under mutex_.
   void publish(const EntryPtr& entry);
-  void tellSequencer(const EntryPtr& entry);
+  void tellSequencer(const EntryPtr& entry, Name& known);
   // Whether an ordered one of its name is before it in the lane: until members agree about that
   // one, this one must not meet the others' of that name.
   bool isHeld(const Entry& entry) const;
   void announce(const EntryPtr& entry);
-  void send(std::vector<std::byte> record);
+  void send(const Submission& submission);
   void flushOutbox();
   std::string nameByCallOrder(Kind kind);
   bool inSharedMemory(const Request& request) const;
@@ -156,9 +157,15 @@ class ProcessSet {
 
   // The driver's.
   bool sequence(TimePoint now);
+  void append(const LogEntry& entry);
+  bool flushUnappended();
   bool readLog(TimePoint now);
   bool advanceExecution(TimePoint now);
-  bool advancePointToPoint(TimePoint now);
+  bool advancePointToPoint(TimePoint now) {
+    if (pointToPoint_.empty() && !anyNewPointToPoint_.load(std::memory_order_acquire)) return false;
+    return advanceEachPointToPoint(now);
+  }
+  bool advanceEachPointToPoint(TimePoint now);
   bool advanceOrdered();
   // From the sequencer, because other members have sent another operation in its place.
   void takeBack(const EntryPtr& entry);
@@ -168,7 +175,18 @@ class ProcessSet {
   void startPointToPoint(const EntryPtr& entry);
   bool checkLeavers();
   // Whether that member can do nothing more for what is in flight here.
-  bool isOutOfReach(int member);
+  bool isOutOfReach(int member) const {
+    // What it has executed, this rank may still have to; what lies beyond can never run.
+    if (const auto left = parts_.control->leftAt(member)) {
+      if (running_ ? *left < runningPosition_ : parts_.control->position() >= *left) return true;
+    }
+    // Whatever it says, or does not say: a process that has ended submits, decides and executes
+    // nothing. If that was known before this step, the step has read all of the log that it may
+    // have executed, and has found nothing to do. What runs is the engine's to judge: it knows for
+    // whom it waits.
+    return seenGone_[static_cast<std::size_t>(member)] != 0 && !running_;
+  }
+  void lookForEnds();
   // Ends everything in flight because that member has left; false: the true cause is not known yet.
   bool endBecauseOf(int member);
   bool checkOrderedStall(TimePoint now, Duration warnAfter, Duration endAfter);
@@ -201,6 +219,7 @@ class ProcessSet {
   // Guarded by mutex_.
   std::unordered_map<std::string, Name> names_;
   std::vector<Plan> plans_;
+  Writer submission_;                          // the memory of the one that is sent
   std::deque<std::vector<std::byte>> outbox_;  // submissions that found the ring full
   std::unordered_map<std::string, std::deque<EntryPtr>>
       deferred_;  // their name still in flight: by call order, or ordered
@@ -211,7 +230,7 @@ class ProcessSet {
   Counters counters_;
 
   // The driver's alone.
-  std::unique_ptr<BatchRun> running_;
+  std::optional<BatchRun> running_;
   TimePoint runningSince_;
   TimePoint runningFailedAt_{};
   std::uint64_t runningPosition_ = 0;  // of the log, behind the batch that runs
@@ -219,15 +238,19 @@ class ProcessSet {
   std::vector<PointToPoint> pointToPoint_;
   std::deque<std::vector<std::byte>> unappended_;  // log entries that found the log full
   std::vector<LogEntry> decided_;
+  Writer logEntry_;  // the memory of the one that is appended
   std::vector<OrderedLane::Finished> ordered_;
   std::vector<std::byte> buffer_;
+  Submission received_;  // the last one, and
+  LogEntry read_;        // the last entry: their memory is used again
   std::uint64_t batchesRead_ = 0;
   std::uint64_t batchesDecided_ = 0;
   std::uint64_t batchesFinished_ = 0;
   TimePoint lastStallCheck_;
   std::unordered_map<std::string, TimePoint> stallWarnings_;
   TimePoint orderedWarning_{};
-  std::vector<bool> seenGone_;  // by member: its process had ended before this step
+  std::uint32_t endsSeen_ = 0;
+  std::vector<char> seenGone_;  // by member: its process had ended before this step
 };
 
 }  // namespace farandole

@@ -38,28 +38,20 @@ bool ProcessSet::checkLeavers() {
     const std::lock_guard lock(mutex_);
     if (inFlight_ == orderedInFlight_) return false;
   }
+  if (!anythingInFlight()) return false;
   for (int member = 0; member < size(); ++member) {
-    if (member == parts_.me || !isOutOfReach(member)) continue;
-    if (!anythingInFlight()) return false;
-    if (endBecauseOf(member)) return true;
+    if (member != parts_.me && isOutOfReach(member) && endBecauseOf(member)) return true;
   }
+  // Between machines the last words may still be on their way, and connections tell the end.
+  if (!parts_.betweenMachines && observer_.ends() != endsSeen_) lookForEnds();
   return false;
 }
 
-bool ProcessSet::isOutOfReach(int member) {
-  const auto at = static_cast<std::size_t>(member);
-  const auto left = parts_.control->leftAt(member);
-  // What it has executed, this rank may still have to; what lies beyond can never run.
-  if (left && (running_ ? *left < runningPosition_ : parts_.control->position() >= *left)) {
-    return true;
+void ProcessSet::lookForEnds() {
+  endsSeen_ = observer_.ends();
+  for (std::size_t i = 0; i < seenGone_.size(); ++i) {
+    seenGone_[i] = observer_.gone(parts_.ranks[i]) ? 1 : 0;
   }
-  // Whatever it says, or does not say: a process that has ended submits, decides and executes
-  // nothing. If that was known before this step, the step has read all of the log that it may have
-  // executed, and has found nothing to do. What runs is the engine's to judge: it knows for whom it
-  // waits. Between machines the last words may still be on their way, and connections tell the end.
-  const bool before = seenGone_[at];
-  if (!before) seenGone_[at] = !parts_.betweenMachines && observer_.gone(parts_.ranks[at]);
-  return before && !running_;
 }
 
 bool ProcessSet::endBecauseOf(int member) {
@@ -157,14 +149,11 @@ void ProcessSet::checkStalls(TimePoint now, TimePoint resumed, Duration warnAfte
   if (endAfter > Duration::zero()) {
     for (const auto& stall : parts_.sequencer->stalls(now, endAfter)) {
       if (stall.missing.empty()) continue;
-      unappended_.push_back(encode(LogEntry(
-          Abort{"'" + stall.name + "' was submitted by rank(s) " + listRanks(stall.present) +
-                    " but not by rank(s) " + listRanks(stall.missing) +
-                    " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
-                stall.missing.front()})));
-      while (!unappended_.empty() && parts_.control->append(unappended_.front()))
-        unappended_.pop_front();
-      return;
+      return append(Abort{"'" + stall.name + "' was submitted by rank(s) " +
+                              listRanks(stall.present) + " but not by rank(s) " +
+                              listRanks(stall.missing) +
+                              " within the stall limit (FARANDOLE_STALL_SHUTDOWN_SECONDS)",
+                          stall.missing.front()});
     }
   }
   if (warnAfter <= Duration::zero()) return;

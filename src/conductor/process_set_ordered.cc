@@ -44,7 +44,7 @@ bool ProcessSet::advanceOrdered() {
 }
 
 void ProcessSet::retract(const EntryPtr& entry) {
-  send(encode(Submission(Retract{entry->request.name, inSharedMemory(entry->request)})));
+  send(Retract{entry->request.name, inSharedMemory(entry->request)});
 }
 
 void ProcessSet::takeBack(const EntryPtr& entry) {

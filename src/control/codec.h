@@ -27,7 +27,7 @@ class Writer {
   template <typename T>
   void number(T value) {
     static_assert(std::is_arithmetic_v<T>);
-    append(&value, sizeof value);
+    std::memcpy(placeFor(sizeof value), &value, sizeof value);
   }
   void text(std::string_view value) {
     number(static_cast<std::uint32_t>(value.size()));
@@ -38,6 +38,11 @@ class Writer {
     for (const auto value : values) number(value);
   }
 
+  // Without a length: the rest of the message.
+  void rest(std::span<const std::byte> bytes) { append(bytes.data(), bytes.size()); }
+
+  // To write something else, into the same memory.
+  void clear() { used_ = 0; }
   std::span<const std::byte> bytes() const { return std::span(bytes_).first(used_); }
   std::vector<std::byte> take() {
     bytes_.resize(used_);
@@ -48,9 +53,11 @@ class Writer {
   static constexpr std::size_t kUsual = 128;  // most messages are no longer
 
   void append(const void* from, std::size_t size) {
+    if (size > 0) std::memcpy(placeFor(size), from, size);
+  }
+  std::byte* placeFor(std::size_t size) {
     if (size > bytes_.size() - used_) bytes_.resize(2 * bytes_.size() + size);
-    if (size > 0) std::memcpy(bytes_.data() + used_, from, size);
-    used_ += size;
+    return bytes_.data() + std::exchange(used_, used_ + size);
   }
 
   std::vector<std::byte> bytes_;  // longer than what was written

@@ -36,12 +36,6 @@ Writer begin(Type type) {
   return writer;
 }
 
-std::vector<std::byte> framed(Writer head, std::span<const std::byte> body) {
-  std::vector<std::byte> message(head.bytes().begin(), head.bytes().end());
-  message.insert(message.end(), body.begin(), body.end());
-  return message;
-}
-
 }  // namespace
 
 LinkControl::LinkControl(Switchboard& switchboard, Options options)
@@ -65,7 +59,7 @@ void LinkControl::send(int member, std::span<const std::byte> message) {
 }
 
 bool LinkControl::submit(std::span<const std::byte> record) {
-  std::vector<std::byte> message;
+  bool waits = false;
   {
     const std::lock_guard lock(mutex_);
     if (sequencing()) {
@@ -77,11 +71,12 @@ bool LinkControl::submit(std::span<const std::byte> record) {
     untaken_ += weight(record);
     toldWaiting_ = waiting_.load(std::memory_order_relaxed) > 0 || recentWait_ > 0;
     if (recentWait_ > 0) --recentWait_;
-    Writer head = begin(Type::kSubmit);
-    head.number(static_cast<std::uint8_t>(toldWaiting_));
-    message = framed(std::move(head), record);
+    waits = toldWaiting_;
   }
-  send(0, message);
+  Writer message = begin(Type::kSubmit);
+  message.number(static_cast<std::uint8_t>(waits));
+  message.rest(record);
+  send(0, message.bytes());
   return true;
 }
 
@@ -148,9 +143,10 @@ bool LinkControl::append(std::span<const std::byte> entry) {
     log_.emplace_back(entry.begin(), entry.end());
     somethingLogged_.store(true, std::memory_order_release);
   }
-  const std::vector<std::byte> message = framed(begin(Type::kEntry), entry);
+  Writer message = begin(Type::kEntry);
+  message.rest(entry);
   for (int i = 1; i < size(); ++i) {
-    if (!leftAt(i)) send(i, message);
+    if (!leftAt(i)) send(i, message.bytes());
   }
   return true;
 }

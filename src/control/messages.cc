@@ -136,42 +136,63 @@ bool get(Source& from, Abort& m) { return from.text(m.text) && from.culprit(m.cu
 
 // A message is its index in the variant, then its fields.
 template <typename Variant>
-std::vector<std::byte> encodeVariant(const Variant& message) {
-  Writer writer;
+void encodeVariant(const Variant& message, Writer& writer) {
+  writer.clear();
   writer.number(static_cast<std::uint8_t>(message.index()));
   std::visit([&](const auto& m) { put(writer, m); }, message);
+}
+
+template <typename Variant>
+std::vector<std::byte> encodeAlone(const Variant& message) {
+  Writer writer;
+  encodeVariant(message, writer);
   return writer.take();
 }
 
-template <typename Variant, std::size_t I = 0>
-std::optional<Variant> decodeAlternative(std::size_t index, Source& from) {
+template <std::size_t I = 0, typename Variant>
+bool decodeAlternative(std::size_t index, Source& from, Variant& into) {
   if constexpr (I == std::variant_size_v<Variant>) {
-    return std::nullopt;
+    return false;
   } else {
-    if (index != I) return decodeAlternative<Variant, I + 1>(index, from);
-    std::variant_alternative_t<I, Variant> message;
-    if (!get(from, message) || !from.reader.finished()) return std::nullopt;
-    return Variant(std::move(message));
+    if (index != I) return decodeAlternative<I + 1>(index, from, into);
+    // Messages of one kind follow each other, and leave their memory to the next.
+    auto* last = std::get_if<I>(&into);
+    return get(from, last != nullptr ? *last : into.template emplace<I>()) &&
+           from.reader.finished();
   }
 }
 
 template <typename Variant>
-std::optional<Variant> decodeVariant(std::span<const std::byte> bytes, int members) {
+bool decodeVariant(std::span<const std::byte> bytes, int members, Variant& into) {
   Source from{Reader(bytes), members};
   const std::size_t index = from.reader.number<std::uint8_t>();
-  if (!from.reader.ok()) return std::nullopt;
-  return decodeAlternative<Variant>(index, from);
+  return from.reader.ok() && decodeAlternative(index, from, into);
+}
+
+template <typename Variant>
+std::optional<Variant> decodeAlone(std::span<const std::byte> bytes, int members) {
+  Variant message;
+  if (!decodeVariant(bytes, members, message)) return std::nullopt;
+  return message;
 }
 
 }  // namespace
 
-std::vector<std::byte> encode(const Submission& submission) { return encodeVariant(submission); }
-std::vector<std::byte> encode(const LogEntry& entry) { return encodeVariant(entry); }
+void encode(const Submission& submission, Writer& writer) { encodeVariant(submission, writer); }
+void encode(const LogEntry& entry, Writer& writer) { encodeVariant(entry, writer); }
+std::vector<std::byte> encode(const Submission& submission) { return encodeAlone(submission); }
+std::vector<std::byte> encode(const LogEntry& entry) { return encodeAlone(entry); }
+bool decode(std::span<const std::byte> bytes, int members, Submission& into) {
+  return decodeVariant(bytes, members, into);
+}
+bool decode(std::span<const std::byte> bytes, int members, LogEntry& into) {
+  return decodeVariant(bytes, members, into);
+}
 std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes, int members) {
-  return decodeVariant<Submission>(bytes, members);
+  return decodeAlone<Submission>(bytes, members);
 }
 std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes, int members) {
-  return decodeVariant<LogEntry>(bytes, members);
+  return decodeAlone<LogEntry>(bytes, members);
 }
 
 }  // namespace farandole

@@ -96,11 +96,17 @@ inline constexpr std::size_t kMaxGroupPlans = 4096;
 inline constexpr std::uint32_t kMaxPlans = 1 << 16;
 inline constexpr std::size_t kMaxTextBytes = 16384;
 
+// Instead of what was written there.
+void encode(const Submission& submission, Writer& writer);
+void encode(const LogEntry& entry, Writer& writer);
 std::vector<std::byte> encode(const Submission& submission);
 std::vector<std::byte> encode(const LogEntry& entry);
-// nullopt for anything that is not exactly one message that a member of a set of that size could
-// have sent: names are those that a caller may give, metas pass objection(), indices are of plans
-// and members that can be, lists of members ascend.
+// False, or nullopt, for anything that is not exactly one message that a member of a set of that
+// size could have sent: names are those that a caller may give, metas pass objection(), indices are
+// of plans and members that can be, lists of members ascend. What is decoded replaces what was
+// there; after false that is anything.
+bool decode(std::span<const std::byte> bytes, int members, Submission& into);
+bool decode(std::span<const std::byte> bytes, int members, LogEntry& into);
 std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes, int members);
 std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes, int members);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "collective/communicator.h"
 
@@ -38,8 +37,7 @@ bool shapesAgree(const Meta& a, const Meta& b) {
 std::string_view name(Kind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 std::optional<std::int64_t> checkedElements(const std::vector<std::int64_t>& shape, DType dtype) {
-  std::int64_t limit =
-      std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(sizeOf(dtype));
+  auto bytes = static_cast<std::int64_t>(sizeOf(dtype));
   std::int64_t elements = 1;
   bool empty = false;
   for (const auto dimension : shape) {
@@ -48,7 +46,7 @@ std::optional<std::int64_t> checkedElements(const std::vector<std::int64_t>& sha
       empty = true;
       continue;
     }
-    if (elements > limit / dimension) return std::nullopt;
+    if (__builtin_mul_overflow(bytes, dimension, &bytes)) return std::nullopt;
     elements *= dimension;
   }
   return empty ? 0 : elements;

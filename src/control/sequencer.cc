@@ -22,7 +22,7 @@ Sequencer::Sequencer(Options options)
       announcedBytes_(options_.memberNames.size(), 0),
       joined_(options_.memberNames.size(), false) {}
 
-Status Sequencer::submit(int member, Submission submission, TimePoint now) {
+Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
   now_ = now;
   struct Visitor {
     Sequencer& self;
@@ -361,21 +361,15 @@ int Sequencer::onlyInOne(const Plan& a, const Plan& b) const {
 }
 
 void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
-  struct Open {
-    Batch batch;
-    const Meta* meta;
-    bool shared;
-    std::int64_t bytes;
-    bool whole;
-  };
-  std::vector<Open> open;
   for (const auto index : ready_) {
     Plan& plan = plans_[index];
     const bool shared = plan.shared == members();
     const std::int64_t bytes = plan.meta.bytes();
     std::vector<std::int64_t> joined;
-    for (const int member : membersWhere(plan, false)) joined.push_back(member);
-    const auto fits = std::find_if(open.begin(), open.end(), [&](const Open& other) {
+    if (plan.present < members()) {
+      for (const int member : membersWhere(plan, false)) joined.push_back(member);
+    }
+    const auto fits = std::find_if(open_.begin(), open_.end(), [&](const Open& other) {
       if (plan.whole || other.whole) {
         return plan.whole && other.whole && other.meta->group == plan.meta.group;
       }
@@ -383,18 +377,19 @@ void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
              other.batch.joined == joined && bytes <= options_.fusionBytes - other.bytes &&
              other.batch.plans.size() < kMaxBatchPlans;
     });
-    if (fits != open.end()) {
+    if (fits != open_.end()) {
       fits->batch.plans.push_back(plan.id);
       fits->bytes += bytes;
     } else {
-      open.push_back({Batch{{plan.id}, std::move(joined)}, &plan.meta, shared, bytes, plan.whole});
+      open_.push_back({Batch{{plan.id}, std::move(joined)}, &plan.meta, shared, bytes, plan.whole});
     }
     resetArrivals(plan);
   }
   noneIdle_ = false;
   ready_.clear();
   readyBytes_ = 0;
-  for (auto& each : open) entries.emplace_back(std::move(each.batch));
+  for (auto& each : open_) entries.emplace_back(std::move(each.batch));
+  open_.clear();
 }
 
 std::vector<Sequencer::Stall> Sequencer::stalls(TimePoint now, Duration olderThan) const {

@@ -41,8 +41,8 @@ class Sequencer {
   explicit Sequencer(Options options);
 
   // A submission that breaks the protocol (never a user's mistake), or for which there is no room
-  // because too much is in flight, is an error; the set is then unusable.
-  Status submit(int member, Submission submission, TimePoint now);
+  // because too much is in flight, is an error; the set is then unusable. What it holds is taken.
+  Status submit(int member, Submission&& submission, TimePoint now);
 
   struct Situation {
     bool idle = true;  // the engine has nothing to do
@@ -80,6 +80,14 @@ class Sequencer {
     int shared = 0;
     TimePoint first;
     std::uint64_t lastUse = 0;
+  };
+  // A batch to which plans are still added.
+  struct Open {
+    Batch batch;
+    const Meta* meta;
+    bool shared;
+    std::int64_t bytes;
+    bool whole;
   };
   struct FailedGroup {
     int remaining = 0;
@@ -130,6 +138,7 @@ class Sequencer {
   int lastJoined_ = -1;
 
   std::vector<LogEntry> out_;  // decided, not yet taken by decide()
+  std::vector<Open> open_;     // batchReadyPlans()'s; its memory is used again
 };
 
 }  // namespace farandole

@@ -221,6 +221,7 @@ void Neighbourhood::noteGone(int rank, Status status) {
     goneStatuses_[at] = std::move(status);
     // Release: who sees it looks at that rank's memory after its end.
     gone_[at].store(true, std::memory_order_release);
+    goneCount_.fetch_add(1, std::memory_order_release);
   }
   wake(me_);
 }

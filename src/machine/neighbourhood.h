@@ -102,6 +102,8 @@ class Neighbourhood {
     return gone_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
   Status goneStatus(int rank) const;  // only when isGone()
+  // How many ranks isGone() is true of: one look tells that none has been added.
+  std::uint32_t goneCount() const { return goneCount_.load(std::memory_order_acquire); }
 
   NeighbourhoodHeader& header() { return *header_; }
   int pidfd(int rank) const { return pidfds_[static_cast<std::size_t>(rank)].get(); }
@@ -126,6 +128,7 @@ class Neighbourhood {
   NeighbourhoodHeader* header_ = nullptr;
   std::atomic<bool> failed_{false};
   std::vector<std::atomic<bool>> gone_;  // by local rank
+  std::atomic<std::uint32_t> goneCount_{0};
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   Status failure_;

@@ -28,7 +28,7 @@ class ExecutionTest : public ::testing::Test {
     request.outputBytes = outputRows * kRowBytes;
     if (kind == Kind::kAlltoall) request.splits = {1, 1, 2};
     execution_ = std::make_unique<Execution>(
-        engine_, std::vector<Execution::Part>{{entry_, request.meta}}, 0);
+        engine_, std::vector<Execution::Part>{{entry_, std::make_shared<Meta>(request.meta)}}, 0);
     end_ = execution_->progress();
     return *execution_;
   }

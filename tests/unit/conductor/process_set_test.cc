@@ -83,6 +83,7 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
   }
   bool gone(std::int32_t rank) override { return rank == 0 && gone_; }
+  std::uint32_t ends() override { return gone_ ? 1 : 0; }
 
   static Meta meta(Kind kind, std::vector<std::int64_t> shape = {4}) {
     Meta meta;
