@@ -85,7 +85,8 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
     const auto found = names_.find(request.name);
     bool duplicate = found != names_.end() && found->second.inFlight &&
                      !mayBothBeInFlight(found->second.inFlight->request, request);
-    duplicate |= !keepsOrder(request) && parts_.lane && parts_.lane->holds(request.name);
+    duplicate |=
+        !keepsOrder(request) && parts_.ordered && parts_.ordered->channel().holds(request.name);
     for (std::size_t j = 0; j < i && !duplicate; ++j) {
       duplicate = entries[j]->request.name == request.name &&
                   !mayBothBeInFlight(entries[j]->request, request);
@@ -105,11 +106,11 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
     if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
     if (entries[i]->byOrder) {
       ++orderedInFlight_;
-      parts_.lane->submit(entries[i]);
+      parts_.ordered->submit(entries[i]);
       continue;
     }
-    if (request.ordered && parts_.lane && OrderedLane::serves(size())) {
-      parts_.lane->pass(entries[i]);
+    if (request.ordered && parts_.ordered && Exchange::serves(size())) {
+      parts_.ordered->countByName(entries[i]);
     }
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
     if (request.group != 0) groups[request.group].push_back(i);
@@ -140,7 +141,7 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
 }
 
 bool ProcessSet::goesByOrder(const Request& request) const {
-  return keepsOrder(request) && parts_.lane && OrderedLane::takes(request.meta, size());
+  return keepsOrder(request) && parts_.ordered && OrderedOperations::takes(request.meta, size());
 }
 
 ProcessSet::Counters ProcessSet::counters() const {
@@ -160,8 +161,8 @@ void ProcessSet::publish(const EntryPtr& entry) {
     send(encode(Submission(Join{})));
     return;
   }
-  // Before the lane is asked: a driver that ends there what this one must wait for then sees it.
-  if (entry->aside) anyDeferred_ = true;
+  // Before the channel is asked: a driver that ends there what this one must wait for then sees it.
+  if (entry->byName) anyDeferred_ = true;
   // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
   if (names_[request.name].inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
     deferred_[request.name].push_back(entry);
@@ -211,7 +212,7 @@ void ProcessSet::flushOutbox() {
 void ProcessSet::cancel(const EntryPtr& entry) {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(entry->request.name);
-  if (found == names_.end() || found->second.inFlight != entry || entry->aside) return;
+  if (found == names_.end() || found->second.inFlight != entry || entry->byName) return;
   send(encode(Submission(Withdraw{entry->request.name})));
 }
 
@@ -219,7 +220,7 @@ bool ProcessSet::anythingInFlight() const { return inFlight_ > 0; }
 
 bool ProcessSet::step(TimePoint now) {
   bool moved = advancePointToPoint(now);
-  if (parts_.lane) moved |= advanceOrdered();
+  if (parts_.ordered) moved |= advanceOrdered();
   if (outboxWaits_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
     flushOutbox();
@@ -415,7 +416,7 @@ void ProcessSet::handle(Resend& entry) {
     known.repeated.reset();
     announce(known.inFlight);
     // What was asked of the forgotten one is asked of this one.
-    if (known.contested) retract(known.inFlight);
+    if (known.disputed) retract(known.inFlight);
     return;
   }
 }
@@ -427,7 +428,7 @@ void ProcessSet::handle(Withdrawn& entry) {
     const std::lock_guard lock(mutex_);
     withdrawn = takeInFlight(entry.name);
   }
-  if (withdrawn && withdrawn->aside) return parts_.lane->withdrawn(*withdrawn);
+  if (withdrawn && withdrawn->byName) return parts_.ordered->channel().takenBack(*withdrawn);
   if (withdrawn) {
     complete(withdrawn,
              Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
@@ -443,7 +444,7 @@ EntryPtr ProcessSet::takeInFlight(const std::string& name) {
   if (found == names_.end() || !found->second.inFlight) return nullptr;
   EntryPtr entry = std::move(found->second.inFlight);
   found->second.inFlight = nullptr;
-  found->second.contested = false;
+  found->second.disputed = false;
   if (!publishDeferred(name) && found->second.plan < 0) names_.erase(found);
   return entry;
 }
@@ -581,8 +582,8 @@ void ProcessSet::failAll(const Status& status) {
     outbox_.clear();
     orderedInFlight_ = 0;
   }
-  if (parts_.lane) {
-    for (auto& entry : parts_.lane->takeAll()) failed.push_back(std::move(entry));
+  if (parts_.ordered) {
+    for (auto& entry : parts_.ordered->takeAll()) failed.push_back(std::move(entry));
   }
   // The engine's operations end before anyone is told that their buffers are free.
   if (parts_.endTraffic && (running_ || !pointToPoint_.empty())) parts_.endTraffic(status);
@@ -592,14 +593,14 @@ void ProcessSet::failAll(const Status& status) {
 }
 
 void ProcessSet::leave() {
-  if (parts_.lane) parts_.lane->leave();
+  if (parts_.ordered) parts_.ordered->channel().leave();
   parts_.control->leave(executed_);
 }
 
 void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (!status.ok() && status.tensor().empty()) status.withTensor(nameOf(*entry));
   entry->outcome.status = std::move(status);
-  if (entry->aside) parts_.lane->passed(*entry);
+  if (entry->byName) parts_.ordered->channel().ended(*entry);
   --inFlight_;
   observer_.completed(entry);
 }

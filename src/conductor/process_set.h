@@ -22,7 +22,7 @@
 #include "collective/communicator.h"
 #include "conductor/batch_run.h"
 #include "conductor/entry.h"
-#include "conductor/ordered_lane.h"
+#include "conductor/ordered_operations.h"
 #include "control/control_channel.h"
 #include "control/sequencer.h"
 
@@ -64,8 +64,8 @@ class ProcessSet {
     std::vector<std::string> hosts;   // of the members
     std::unique_ptr<ControlChannel> control;
     std::unique_ptr<Communicator> communicator;
-    std::unique_ptr<Sequencer> sequencer;  // on member 0 only
-    std::unique_ptr<OrderedLane> lane;     // null: ordered operations are like all others
+    std::unique_ptr<Sequencer> sequencer;        // on member 0 only
+    std::unique_ptr<OrderedOperations> ordered;  // null: ordered operations are like all others
     bool betweenMachines = false;
     // True if that memory lies in this rank's arena; any thread.
     std::function<bool(const void*, std::size_t)> isShared;
@@ -94,7 +94,8 @@ class ProcessSet {
   std::optional<TimePoint> due() const;
   // Whether an operation is under way whose next piece comes over the network. The driver's.
   bool awaitsNetwork() const {
-    return (running_ && parts_.betweenMachines) || (parts_.lane && parts_.lane->busy());
+    return (running_ && parts_.betweenMachines) ||
+           (parts_.ordered && parts_.ordered->channel().busy());
   }
   // Whether all members have submitted something that is not done yet. The driver's.
   bool runs() const { return running_ != nullptr; }
@@ -121,7 +122,7 @@ class ProcessSet {
     EntryPtr inFlight;
     std::int64_t plan = -1;          // index, or -1: must be announced
     std::optional<PlanId> repeated;  // what the submission in flight named, if it was a Repeat
-    bool contested = false;          // the sequencer was asked to give it back
+    bool disputed = false;           // the sequencer was asked to give it back
   };
   struct Plan {
     std::uint32_t generation = 0;
@@ -140,7 +141,7 @@ class ProcessSet {
   // Under mutex_.
   void publish(const EntryPtr& entry);
   void tellSequencer(const EntryPtr& entry);
-  // Whether an ordered one of its name is before it in the lane: until members agree about that
+  // Whether a direct ordered one of its name is before it: until members agree about that
   // one, this one must not meet the others' of that name.
   bool isHeld(const Entry& entry) const;
   void announce(const EntryPtr& entry);
@@ -219,7 +220,7 @@ class ProcessSet {
   std::vector<PointToPoint> pointToPoint_;
   std::deque<std::vector<std::byte>> unappended_;  // log entries that found the log full
   std::vector<LogEntry> decided_;
-  std::vector<OrderedLane::Finished> ordered_;
+  std::vector<OrderedOperations::Finished> ordered_;
   std::vector<std::byte> buffer_;
   std::uint64_t batchesRead_ = 0;
   std::uint64_t batchesDecided_ = 0;

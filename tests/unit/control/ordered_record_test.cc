@@ -54,7 +54,7 @@ TEST(OrderedRecord, SurvivesItsByteForm) {
     const std::string aside = encodeOrdered({false, 7, std::span(head).first(bytes), {}, true}, 0);
     const auto gone = decodeOrdered(bytesOf(aside));
     ASSERT_TRUE(gone);
-    EXPECT_TRUE(gone->aside && !gone->leaves);
+    EXPECT_TRUE(gone->byName && !gone->leaves);
     EXPECT_EQ(gone->number, 7U);
     EXPECT_EQ(gone->head.size(), bytes);
     EXPECT_FALSE(decodeOrdered(bytesOf(aside + "d")));
