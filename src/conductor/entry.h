@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "collective/exchange.h"
 #include "control/messages.h"
 #include "control/meta.h"
 #include "control/ordered_channel.h"
@@ -78,7 +79,8 @@ struct Entry final : OrderedOperation {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
-  bool byOrder = false;  // it needs no agreement; set when it is submitted
+  // It needs no agreement; set when it is submitted.
+  std::optional<Exchange> exchange;
   Outcome outcome;
   std::atomic<bool> done{false};
 };

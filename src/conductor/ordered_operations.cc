@@ -55,9 +55,9 @@ std::optional<Exchange> OrderedOperations::exchangeOf(const Meta& meta, int memb
 
 void OrderedOperations::submit(const EntryPtr& entry) {
   const Request& request = entry->request;
-  const auto exchange = exchangeOf(request.meta, channel_.size());
-  const std::span data(static_cast<const std::byte*>(request.input), exchange->bytes());
-  channel_.submit(entry, data, exchange->receiversOf(channel_.me()));
+  const Exchange& exchange = *entry->exchange;
+  const std::span data(static_cast<const std::byte*>(request.input), exchange.bytes());
+  channel_.submit(entry, data, exchange.receiversOf(channel_.me()));
 }
 
 void OrderedOperations::countByName(const EntryPtr& entry) {
@@ -68,34 +68,31 @@ void OrderedOperations::countByName(const EntryPtr& entry) {
 
 Status OrderedOperations::step(std::vector<Finished>& finished) {
   OrderedChannel::Delivery delivery;
-  for (;;) {
-    auto another = channel_.next(delivery);
-    FARANDOLE_RETURN_IF_ERROR(another.status());
-    if (!*another) return {};
+  while (channel_.next(delivery)) {
     finished.push_back(
         {entryOf(std::move(delivery.operation)), std::move(delivery.status), delivery.culprit});
     if (finished.back().status.ok()) finish(finished.back(), delivery.data);
   }
+  return channel_.broken();
 }
 
 void OrderedOperations::finish(Finished& finished,
                                std::span<const std::span<const std::byte>> data) const {
   Entry& entry = *finished.entry;
-  const Meta& meta = entry.request.meta;
-  const auto exchange = exchangeOf(meta, channel_.size());
-  if (const int member = exchange->wrongSize(data, channel_.me()); member >= 0) {
+  const Exchange& exchange = *entry.exchange;
+  if (const int member = exchange.wrongSize(data, channel_.me()); member >= 0) {
     finished.status =
         Status::internal(channel_.nameOf(member) + " sent data of another size than it said");
     finished.culprit = member;
     return;
   }
-  if (!exchange->hasResult(channel_.me())) return;
-  auto out = provideOutput(entry, meta.shape);
+  if (!exchange.hasResult(channel_.me())) return;
+  auto out = provideOutput(entry, entry.request.meta.shape);
   if (!out.ok()) {
     finished.status = out.status();
     return;
   }
-  exchange->combine(data, *out);
+  exchange.combine(data, *out);
 }
 
 std::vector<EntryPtr> OrderedOperations::takeDisputed() {

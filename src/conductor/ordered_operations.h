@@ -36,10 +36,10 @@ class OrderedOperations {
   OrderedChannel& channel() { return channel_; }
   const OrderedChannel& channel() const { return channel_; }
 
-  // Whether such an operation may go directly: the same answer on all members.
-  static bool takes(const Meta& meta, int members) { return exchangeOf(meta, members).has_value(); }
+  // How such an operation goes directly, if it may: the same answer on all members.
+  static std::optional<Exchange> exchangeOf(const Meta& meta, int members);
 
-  // One that takes() has accepted.
+  // One that has its exchange.
   void submit(const EntryPtr& entry);
   // Any other ordered one; gives a nameless one its name.
   void countByName(const EntryPtr& entry);
@@ -52,7 +52,6 @@ class OrderedOperations {
   std::optional<Stall> stall(TimePoint now, Duration olderThan) const;
 
  private:
-  static std::optional<Exchange> exchangeOf(const Meta& meta, int members);
   // Turns what all members have sent into the entry's result.
   void finish(Finished& finished, std::span<const std::span<const std::byte>> data) const;
 

@@ -62,7 +62,7 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   // First everything that can be refused, then nothing that can.
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Request& request = entries[i]->request;
-    entries[i]->byOrder = goesByOrder(request);
+    entries[i]->exchange = exchangeOf(request);
     if (request.meta.kind == Kind::kJoin) {
       if (join_) {
         return Status(Code::kDuplicateName,
@@ -104,7 +104,7 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Request& request = entries[i]->request;
     if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
-    if (entries[i]->byOrder) {
+    if (entries[i]->exchange) {
       ++orderedInFlight_;
       parts_.ordered->submit(entries[i]);
       continue;
@@ -125,7 +125,7 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
     }
   }
   for (const auto& entry : entries) {
-    if (!entry->byOrder) publish(entry);
+    if (!entry->exchange) publish(entry);
   }
   return {};
 }
@@ -140,8 +140,9 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
   return parts_.isShared(request.input, bytes) && parts_.isShared(request.output, bytes);
 }
 
-bool ProcessSet::goesByOrder(const Request& request) const {
-  return keepsOrder(request) && parts_.ordered && OrderedOperations::takes(request.meta, size());
+std::optional<Exchange> ProcessSet::exchangeOf(const Request& request) const {
+  if (!parts_.ordered || !keepsOrder(request)) return std::nullopt;
+  return OrderedOperations::exchangeOf(request.meta, size());
 }
 
 ProcessSet::Counters ProcessSet::counters() const {

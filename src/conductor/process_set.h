@@ -149,7 +149,8 @@ class ProcessSet {
   void flushOutbox();
   std::string nameByCallOrder(Kind kind);
   bool inSharedMemory(const Request& request) const;
-  bool goesByOrder(const Request& request) const;
+  // How it goes without agreement, if it may.
+  std::optional<Exchange> exchangeOf(const Request& request) const;
   EntryPtr takeInFlight(const std::string& name);
   // The next one of that name, unless it is held. False: there is none.
   bool publishDeferred(const std::string& name);

@@ -21,7 +21,6 @@ OrderedChannel::OrderedChannel(Options options)
     : options_(std::move(options)),
       arrivals_(size(), options_.me, {options_.room, options_.mostPayload, kWindow}),
       taken_(options_.memberNames.size()),
-      records_(options_.memberNames.size()),
       data_(options_.memberNames.size()) {}
 
 OrderedChannel::~OrderedChannel() {
@@ -77,14 +76,17 @@ void OrderedChannel::leave() {
   }
 }
 
-Result<bool> OrderedChannel::next(Delivery& delivery) {
+Status OrderedChannel::broken() const {
+  if (!arrivals_.trouble()) return {};
+  const int member = arrivals_.offender();
+  if (member < 0) return {};
+  return Status::internal(nameOf(member) + " sent an ordered operation that makes no sense");
+}
+
+bool OrderedChannel::next(Delivery& delivery) {
   // Before anything is looked at: whatever comes from here on stirs again.
   if (!stirred_.exchange(false) && !more_) return false;
-  if (arrivals_.trouble()) {
-    if (const int member = arrivals_.offender(); member >= 0) {
-      return Status::internal(nameOf(member) + " sent an ordered operation that makes no sense");
-    }
-  }
+  if (arrivals_.trouble() && arrivals_.offender() >= 0) return false;
   {
     const std::lock_guard lock(order_);
     if (!takeOldest()) {
@@ -114,29 +116,36 @@ bool OrderedChannel::takeOldest() {
 }
 
 void OrderedChannel::deliverOldest(Delivery& delivery) {
-  for (int i = 0; i < size(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    // They were looked at when they came.
-    const auto record = i == options_.me ? std::nullopt : arrivals_.recordIn(taken_[at]);
-    records_[at] =
-        record ? *record : OrderedRecord{false, oldest_.place, oldest_.head, oldest_.data};
-    data_[at] = records_[at].payload;
+  const std::vector<std::byte>& mine = oldest_.head;
+  bool agreed = true;
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    if (static_cast<int>(i) == options_.me) {
+      data_[i] = oldest_.data;
+      continue;
+    }
+    // It was looked at when it came.
+    const auto record = arrivals_.recordIn(taken_[i]);
+    agreed = agreed && record->head.size() == mine.size() &&
+             std::memcmp(record->head.data(), mine.data(), mine.size()) == 0;
+    data_[i] = record->payload;
   }
   delivery.operation = std::move(oldest_.operation);
-  delivery.culprit = -1;
   delivery.data = data_;
-  delivery.status = compareHeads(delivery.culprit);
+  delivery.culprit = -1;
+  delivery.status =
+      agreed ? Status()
+             : disagreement(oldest_.place, {false, oldest_.place, mine, {}}, delivery.culprit);
 }
 
-Status OrderedChannel::compareHeads(int& culprit) const {
-  const auto& mine = oldest_.head;
-  if (std::all_of(records_.begin(), records_.end(), [&](const OrderedRecord& record) {
-        return record.head.size() == mine.size() &&
-               std::memcmp(record.head.data(), mine.data(), mine.size()) == 0;
-      })) {
-    return {};
+Status OrderedChannel::disagreement(std::uint64_t place, const OrderedRecord& mine,
+                                    int& culprit) const {
+  std::vector<OrderedRecord> records;
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const auto record =
+        static_cast<int>(i) == options_.me ? std::nullopt : arrivals_.recordIn(taken_[i]);
+    records.push_back(record ? *record : mine);
   }
-  return orderedAgreement(oldest_.place, records_, options_.memberNames, culprit);
+  return orderedAgreement(place, records, options_.memberNames, culprit);
 }
 
 void OrderedChannel::countByName(const OrderedOperationPtr& operation) {
@@ -206,14 +215,8 @@ void OrderedChannel::deliverDisputed(std::uint64_t place, const ByName& mine, De
   const OrderedOperation& operation = *mine.operation;
   const auto head =
       encodeOrderedHead(mine.nameless ? "" : operation.orderedName(), operation.orderedMeta());
-  std::vector<OrderedRecord> records;
-  for (std::size_t i = 0; i < taken_.size(); ++i) {
-    const auto record =
-        static_cast<int>(i) == options_.me ? std::nullopt : arrivals_.recordIn(taken_[i]);
-    records.push_back(record ? *record : OrderedRecord{false, place, head, {}, true});
-  }
   delivery = {mine.operation, {}, -1, {}};
-  delivery.status = orderedAgreement(place, records, options_.memberNames, delivery.culprit);
+  delivery.status = disagreement(place, {false, place, head, {}, true}, delivery.culprit);
   if (delivery.status.ok()) {
     delivery.status = Status::internal("ranks disagree about what is small: '" +
                                        operation.orderedName() + "' went different ways");

@@ -123,9 +123,10 @@ class OrderedChannel {
   // Tells the others that nothing comes any more. Once.
   void leave();
 
-  // The next operation that is finished, in order; false: none for now. An error: a member breaks
-  // the protocol.
-  Result<bool> next(Delivery& delivery);
+  // The next operation that is finished, in order; false: none for now. A member that breaks the
+  // protocol is an error in broken(), and there is never another one.
+  bool next(Delivery& delivery);
+  Status broken() const;
   // Whether next() may have something to do. Any thread.
   bool stirred() const { return stirred_.load(std::memory_order_acquire); }
   // Whether a direct operation is in flight. Any thread.
@@ -165,7 +166,7 @@ class OrderedChannel {
   // The driver's.
   void deliverOldest(Delivery& delivery);
   // A mismatch, or a head that cannot be read, and whose.
-  Status compareHeads(int& culprit) const;
+  Status disagreement(std::uint64_t place, const OrderedRecord& mine, int& culprit) const;
 
   const Options options_;
   OrderedArrivals arrivals_;
@@ -186,7 +187,6 @@ class OrderedChannel {
   std::vector<OrderedOperationPtr> disputed_;
   Direct oldest_;
   std::vector<RawBytes> taken_;
-  std::vector<OrderedRecord> records_;
   std::vector<std::span<const std::byte>> data_;
   bool more_ = false;  // next() may find another one although nothing has come since
 };

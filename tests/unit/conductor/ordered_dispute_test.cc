@@ -30,7 +30,7 @@ TEST(OrderedDispute, SendsNothingForWhatAllPass) {
     for (int n = 0; n < 3; ++n) {
       const auto entry = large("large");
       group[i].countByName(entry);
-      if (n == 1) group[i].submit(sum("small"));
+      if (n == 1) group.submit(i, sum("small"));
       if (n == 1) continue;  // still under way behind the small one
       group[i].channel().ended(*entry);
     }
@@ -50,9 +50,9 @@ TEST(OrderedDispute, FailsOnAllMembersWithOneText) {
         if (i == 0 || i == 3) {
           group[i].countByName(large(name));
         } else {
-          group[i].submit(sum(name));
+          group.submit(i, sum(name));
         }
-        group[i].submit(sum("next"));
+        group.submit(i, sum("next"));
       }
       std::set<std::string> texts;
       for (const auto& mine : group.settle(backwards)) {
@@ -75,7 +75,7 @@ TEST(OrderedDispute, NobodyIsToldBeforeTheOperationIsTakenBack) {
   OrderedMembers group(2);
   std::vector<OrderedOperations::Finished> finished;
   const auto entry = large("x");
-  group[0].submit(sum("x"));
+  group.submit(0, sum("x"));
   group.deliver(0, 1);
   ASSERT_TRUE(group[1].step(finished).ok());
   EXPECT_TRUE(group[1].takeDisputed().empty());  // not there yet
@@ -98,7 +98,7 @@ TEST(OrderedDispute, NobodyIsToldBeforeTheOperationIsTakenBack) {
 
 TEST(OrderedDispute, IsAnsweredByOneWhoseOperationIsOver) {
   OrderedMembers group(3);
-  group[0].submit(sum("x"));
+  group.submit(0, sum("x"));
   for (int i = 1; i < 3; ++i) {
     const auto entry = large("y");
     group[i].countByName(entry);
@@ -110,7 +110,7 @@ TEST(OrderedDispute, IsAnsweredByOneWhoseOperationIsOver) {
   EXPECT_THAT(all[0][0].status.message(),
               HasSubstr("ordered operation 1 of rank 1 was another one, and is over"));
   EXPECT_TRUE(all[1].empty() && all[2].empty());
-  for (int i = 0; i < 3; ++i) group[i].submit(sum("next"));
+  for (int i = 0; i < 3; ++i) group.submit(i, sum("next"));
   for (const auto& mine : group.settle()) {
     ASSERT_EQ(mine.size(), 1U);
     EXPECT_TRUE(mine[0].status.ok()) << mine[0].status.message();
@@ -127,7 +127,7 @@ TEST(OrderedDispute, OfManyAtOnce) {
         if (static_cast<std::size_t>(i) == n % 3) {
           group[i].countByName(large("x"));
         } else {
-          group[i].submit(sum("x"));
+          group.submit(i, sum("x"));
         }
       }
     }
@@ -144,7 +144,7 @@ TEST(OrderedDispute, HoldsOnlyWhatWasSubmittedBefore) {
   EXPECT_FALSE(group[0].channel().holds("x"));
   group[0].countByName(large("x"));
   EXPECT_FALSE(group[0].channel().holds("x"));
-  group[0].submit(sum("x"));
+  group.submit(0, sum("x"));
   EXPECT_TRUE(group[0].channel().holds("x"));
   EXPECT_TRUE(group[0].channel().holds("x", 2));
   EXPECT_FALSE(group[0].channel().holds("x", 1));
@@ -158,7 +158,7 @@ TEST(OrderedDispute, GivesBackWhatTheSequencerHasNotAnyMore) {
   std::vector<OrderedOperations::Finished> finished;
   group[0].countByName(entry);
   group[0].countByName(elsewhere);
-  group[1].submit(sum("x"));
+  group.submit(1, sum("x"));
   group.deliver(1, 0);
   ASSERT_TRUE(group[0].step(finished).ok());
   group[0].channel().takenBack(*entry);

@@ -40,6 +40,10 @@ class OrderedMembers {
 
   int size() const { return static_cast<int>(members_.size()); }
   OrderedOperations& operator[](int member) { return *members_[static_cast<std::size_t>(member)]; }
+  void submit(int member, const EntryPtr& entry) {
+    entry->exchange = OrderedOperations::exchangeOf(entry->request.meta, size());
+    (*this)[member].submit(entry);
+  }
   std::size_t underWay(int from, int to) const {
     const auto found = under_.find({from, to});
     return found == under_.end() ? 0 : found->second.size();

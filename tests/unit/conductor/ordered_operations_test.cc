@@ -87,7 +87,7 @@ TEST_P(OrderedAllreduce, HasTheBytesOfTheKernelsOnAllMembers) {
       owned.push_back(entries[3]);
       for (const auto& entry : entries) {
         entry->request.meta.op = op;
-        group[i].submit(entry);
+        group.submit(i, entry);
       }
     }
     expectOk(group.settle(members == 4), 4);
@@ -130,9 +130,9 @@ TEST(OrderedOperations, BroadcastsReducesAndMeets) {
       const auto reduce = entryOf(Kind::kReduce, "r", DType::kFloat32, kCount, inputs[at].data());
       reduce->request.meta.root = root;
       reduce->request.output = reduced[at].data();
-      group[i].submit(broadcast);
-      group[i].submit(reduce);
-      group[i].submit(entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
+      group.submit(i, broadcast);
+      group.submit(i, reduce);
+      group.submit(i, entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
     }
     // The data goes only to those who need it.
     EXPECT_LT(group.first((root + 1) % kMembers, root).size(),
@@ -154,8 +154,8 @@ TEST(OrderedOperations, BroadcastInPlaceAndOfNothing) {
     const auto entry = entryOf(Kind::kBroadcast, "b", DType::kInt64, 1, &values[at]);
     entry->request.output = &values[at];
     entry->request.meta.root = 1;
-    group[i].submit(entry);
-    group[i].submit(entryOf(Kind::kAllreduce, "nothing", DType::kInt64, 0, nullptr));
+    group.submit(i, entry);
+    group.submit(i, entryOf(Kind::kAllreduce, "nothing", DType::kInt64, 0, nullptr));
   }
   expectOk(group.settle(), 2);
   EXPECT_THAT(values, Each(8));
@@ -165,7 +165,7 @@ TEST(OrderedOperations, NobodyWaitsForMoreThanTheBarrierNeeds) {
   OrderedMembers group(3);
   std::vector<OrderedOperations::Finished> finished;
   for (int i = 0; i < 3; ++i) {
-    group[i].submit(entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
+    group.submit(i, entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
   }
   group.deliver(1, 0);
   ASSERT_TRUE(group[0].step(finished).ok());
@@ -189,7 +189,7 @@ TEST(OrderedOperations, SendsNoMoreThanItsWindowAhead) {
       value = static_cast<float>(n * (i + 1));
       const auto entry = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, &value);
       entry->request.output = &value;
-      group[i].submit(entry);
+      group.submit(i, entry);
     }
     EXPECT_EQ(group.underWay(i, (i + 1) % 3), kWindow);
   }
@@ -222,10 +222,10 @@ TEST(OrderedOperations, ResultsMayBeAllocatedByOneWhoSubmits) {
     const auto at = static_cast<std::size_t>(i);
     const auto entry = entryOf(Kind::kAllreduce, "a", DType::kFloat32, 1, &values[at]);
     entry->request.allocate = [&, i, at](std::size_t, const std::vector<std::int64_t>&) {
-      group[i].submit(entryOf(Kind::kBarrier, "later", DType::kFloat32, 0, nullptr));
+      group.submit(i, entryOf(Kind::kBarrier, "later", DType::kFloat32, 0, nullptr));
       return static_cast<void*>(&results[at]);
     };
-    group[i].submit(entry);
+    group.submit(i, entry);
   }
   expectOk(group.settle(), 2);
   EXPECT_THAT(results, Each(3.0F));
@@ -239,7 +239,7 @@ TEST(OrderedOperations, ReportsAnAllocatorThatGivesNothing) {
     entry->request.allocate = [](std::size_t, const std::vector<std::int64_t>&) -> void* {
       return nullptr;
     };
-    group[i].submit(entry);
+    group.submit(i, entry);
   }
   for (const auto& mine : group.settle()) {
     ASSERT_EQ(mine.size(), 1U);
@@ -259,7 +259,7 @@ TEST(OrderedOperations, SendsOnlySoManyBytesAhead) {
           static_cast<std::size_t>(kBytes), static_cast<unsigned char>(k + 1));
       auto entry = entryOf(Kind::kAllreduce, "", DType::kUint8, kBytes, bytes.data());
       entry->request.output = bytes.data();
-      group[i].submit(entry);
+      group.submit(i, entry);
     }
     EXPECT_EQ(group.underWay(i, 1 - i), 4U);
   }
@@ -273,8 +273,8 @@ TEST(OrderedOperations, SendsOnlySoManyBytesAhead) {
 
 TEST(OrderedOperations, TakesWhatIsSmallAndEverybodyNeeds) {
   const auto takes = [](Kind kind, std::int64_t bytes, int members) {
-    return OrderedOperations::takes(entryOf(kind, "", DType::kUint8, bytes, nullptr)->request.meta,
-                                    members);
+    const auto entry = entryOf(kind, "", DType::kUint8, bytes, nullptr);
+    return OrderedOperations::exchangeOf(entry->request.meta, members).has_value();
   };
   for (const Kind kind : {Kind::kAllreduce, Kind::kBroadcast, Kind::kReduce}) {
     EXPECT_TRUE(takes(kind, 1 << 20, 2));
@@ -295,10 +295,10 @@ TEST(OrderedOperations, TakesWhatIsSmallAndEverybodyNeeds) {
   }
   Meta meta = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, nullptr)->request.meta;
   meta.group = 3;
-  EXPECT_FALSE(OrderedOperations::takes(meta, 2));
+  EXPECT_FALSE(OrderedOperations::exchangeOf(meta, 2));
   meta.group = 0;
   meta.op = ReduceOp::kAdasum;
-  EXPECT_FALSE(OrderedOperations::takes(meta, 2));
+  EXPECT_FALSE(OrderedOperations::exchangeOf(meta, 2));
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ std::string mismatchOf(int members, const std::string& name,
   for (int i = 0; i < members; ++i) {
     const auto entry = usual(name);
     if (i == kOdd) change(entry->request);
-    group[i].submit(entry);
-    group[i].submit(usual("next"));
+    group.submit(i, entry);
+    group.submit(i, usual("next"));
   }
   std::set<std::string> texts;
   for (const auto& mine : group.settle(true)) {
@@ -82,10 +82,10 @@ TEST(OrderedMismatch, IsNotWhatCannotMatter) {
   for (int i = 0; i < 2; ++i) {
     const auto barrier = entryOf(Kind::kBarrier, "b", DType::kFloat32, 0, nullptr);
     barrier->request.meta.dtype = i == 0 ? DType::kFloat32 : DType::kInt64;
-    group[i].submit(barrier);
+    group.submit(i, barrier);
     const auto entry = usual("x");
     entry->request.meta.root = i;
-    group[i].submit(entry);
+    group.submit(i, entry);
   }
   for (const auto& mine : group.settle()) {
     ASSERT_EQ(mine.size(), 2U);
@@ -96,7 +96,7 @@ TEST(OrderedMismatch, IsNotWhatCannotMatter) {
 TEST(OrderedLeaving, IsALossOnlyForWhatItsMemberDidNotSend) {
   OrderedMembers group(3);
   std::vector<OrderedOperations::Finished> finished;
-  for (int i = 0; i < 3; ++i) group[i].submit(usual("with all"));
+  for (int i = 0; i < 3; ++i) group.submit(i, usual("with all"));
   group[1].channel().leave();
   group[1].channel().leave();  // once is enough
   EXPECT_EQ(group.underWay(1, 0), 2U);
@@ -106,7 +106,7 @@ TEST(OrderedLeaving, IsALossOnlyForWhatItsMemberDidNotSend) {
   ASSERT_TRUE(group[0].step(finished).ok());
   EXPECT_EQ(finished.size(), 1U);
   EXPECT_EQ(group[0].channel().lostTo(), -1);  // nothing is under way
-  group[0].submit(usual("without it"));
+  group.submit(0, usual("without it"));
   EXPECT_EQ(group[0].channel().lostTo(), 1);
   EXPECT_EQ(group[2].channel().lostTo(), -1);  // has not heard of it
 }
@@ -117,8 +117,8 @@ TEST(OrderedStall, NamesWhoIsMissing) {
   EXPECT_FALSE(group[0].stall(now, Duration::zero()));
   const auto entry = usual("late");
   entry->submitted = now - std::chrono::seconds(5);
-  group[0].submit(entry);
-  group[2].submit(usual("late"));
+  group.submit(0, entry);
+  group.submit(2, usual("late"));
   group.deliver(2, 0);
   EXPECT_FALSE(group[0].stall(now, std::chrono::seconds(6)));
   const auto stall = group[0].stall(now, std::chrono::seconds(4));
@@ -133,14 +133,14 @@ TEST(OrderedEnd, GivesBackEverythingUnderWay) {
   std::vector<EntryPtr> submitted;
   for (int n = 0; n < 20; ++n) {
     submitted.push_back(usual(std::to_string(n)));
-    group[0].submit(submitted.back());
+    group.submit(0, submitted.back());
   }
   EXPECT_EQ(group[0].takeAll(), submitted);
   EXPECT_FALSE(group[0].channel().busy());
   EXPECT_EQ(group[0].channel().lostTo(), -1);
   EXPECT_FALSE(group[0].stall(Clock::now(), Duration::zero()));
   // What comes afterwards finds nobody.
-  group[1].submit(usual("0"));
+  group.submit(1, usual("0"));
   group.deliver(1, 0);
   std::vector<OrderedOperations::Finished> finished;
   EXPECT_TRUE(group[0].step(finished).ok());
@@ -169,7 +169,7 @@ std::string recordOf(std::uint64_t number, std::span<const std::byte> head,
 Status statusAfter(const std::vector<std::string>& messages,
                    std::vector<OrderedOperations::Finished>& finished) {
   OrderedMembers group(2);
-  group[0].submit(usual("x"));
+  group.submit(0, usual("x"));
   for (const auto& message : messages) group.put(1, 0, message);
   EXPECT_EQ(group.wakes[0], static_cast<int>(messages.size()));
   return group[0].step(finished);
@@ -261,7 +261,7 @@ TEST(OrderedLeaving, NothingFollowsTheLastWord) {
   float value = 1;
   group[0].channel().leave();
   ASSERT_EQ(group.underWay(0, 1), 1U);
-  group[0].submit(entryOf(Kind::kAllreduce, "late", DType::kFloat32, 1, &value));
+  group.submit(0, entryOf(Kind::kAllreduce, "late", DType::kFloat32, 1, &value));
   EXPECT_EQ(group.underWay(0, 1), 1U);
   group.settle();
   EXPECT_TRUE(group.failure.ok()) << group.failure.message();
