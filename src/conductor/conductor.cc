@@ -128,7 +128,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   if (entry->done.load(std::memory_order_acquire)) return Code::kOk;
   // Told to wait, a sequencer hurries; what goes by order needs none.
   std::shared_ptr<ProcessSet> set;
-  if (!entry->byOrder) {
+  if (!entry->exchange) {
     const std::lock_guard lock(mutex_);
     if (const auto found = sets_.find(entry->set); found != sets_.end()) set = found->second;
   }

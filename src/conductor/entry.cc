@@ -29,16 +29,16 @@ void Entry::renew() {
   outcome.owned = nullptr;
   handle = 0;
   set = 0;
-  byOrder = false;
-  number = 0;
-  aside.reset();
+  exchange.reset();
+  place = 0;
+  byName = false;
   done.store(false, std::memory_order_relaxed);
 }
 
 std::string nameOf(const Entry& entry) {
-  if (!entry.request.name.empty() || !entry.byOrder) return entry.request.name;
+  if (!entry.request.name.empty() || !entry.exchange) return entry.request.name;
   return "ordered " + std::string(name(entry.request.meta.kind)) + " " +
-         std::to_string(entry.number);
+         std::to_string(entry.place + 1);
 }
 
 }  // namespace farandole

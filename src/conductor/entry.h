@@ -17,8 +17,10 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "collective/exchange.h"
 #include "control/messages.h"
 #include "control/meta.h"
+#include "control/ordered_channel.h"
 
 namespace farandole {
 
@@ -66,7 +68,10 @@ struct Outcome {
   std::unique_ptr<void, FreeDeleter> owned;  // the data, if the library owns it
 };
 
-struct Entry {
+struct Entry final : OrderedOperation {
+  const std::string& orderedName() const override { return request.name; }
+  const Meta& orderedMeta() const override { return request.meta; }
+  TimePoint orderedSince() const override { return submitted; }
   // To be used for another operation, once done; keeps what memory it has.
   void renew();
 
@@ -74,10 +79,8 @@ struct Entry {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
-  bool byOrder = false;      // it needs no agreement; set when it is submitted, as are the next two
-  std::uint64_t number = 0;  // of those that need none, from 1
-  // Counted by an ordered lane but gone by its name: its place there.
-  std::optional<std::uint64_t> aside;
+  // It needs no agreement; set when it is submitted.
+  std::optional<Exchange> exchange;
   Outcome outcome;
   std::atomic<bool> done{false};
 };

@@ -79,7 +79,7 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   // First everything that can be refused, then nothing that can.
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Request& request = entries[i]->request;
-    entries[i]->byOrder = goesByOrder(request);
+    entries[i]->exchange = exchangeOf(request);
     if (request.meta.kind == Kind::kJoin) {
       if (join_) {
         return Status(Code::kDuplicateName,
@@ -102,7 +102,8 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
     const auto found = names_.find(request.name);
     bool duplicate = found != names_.end() && found->second.inFlight &&
                      !mayBothBeInFlight(found->second.inFlight->request, request);
-    duplicate |= !keepsOrder(request) && parts_.lane && parts_.lane->holds(request.name);
+    duplicate |=
+        !keepsOrder(request) && parts_.ordered && parts_.ordered->channel().holds(request.name);
     for (std::size_t j = 0; j < i && !duplicate; ++j) {
       duplicate = entries[j]->request.name == request.name &&
                   !mayBothBeInFlight(entries[j]->request, request);
@@ -120,18 +121,20 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   for (const auto& entry : entries) {
     Request& request = entry->request;
     if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
-    if (entry->byOrder) {
+    if (entry->exchange) {
       ++orderedInFlight_;
-      parts_.lane->submit(entry);
+      parts_.ordered->submit(entry);
       continue;
     }
-    if (request.ordered && parts_.lane && OrderedLane::serves(size())) parts_.lane->pass(entry);
+    if (request.ordered && parts_.ordered && Exchange::serves(size())) {
+      parts_.ordered->countByName(entry);
+    }
     if (request.name.empty()) request.name = nameByCallOrder(request.meta.kind);
     anyGroup |= request.group != 0;
   }
   if (anyGroup) identifyGroups(entries);
   for (const auto& entry : entries) {
-    if (!entry->byOrder) publish(entry);
+    if (!entry->exchange) publish(entry);
   }
   return {};
 }
@@ -146,8 +149,9 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
   return parts_.isShared(request.input, bytes) && parts_.isShared(request.output, bytes);
 }
 
-bool ProcessSet::goesByOrder(const Request& request) const {
-  return keepsOrder(request) && parts_.lane && OrderedLane::takes(request.meta, size());
+std::optional<Exchange> ProcessSet::exchangeOf(const Request& request) const {
+  if (!parts_.ordered || !keepsOrder(request)) return std::nullopt;
+  return OrderedOperations::exchangeOf(request.meta, size());
 }
 
 ProcessSet::Counters ProcessSet::counters() const {
@@ -167,8 +171,8 @@ void ProcessSet::publish(const EntryPtr& entry) {
     send(Join{});
     return;
   }
-  // Before the lane is asked: a driver that ends there what this one must wait for then sees it.
-  if (entry->aside) anyDeferred_ = true;
+  // Before the channel is asked: a driver that ends there what this one must wait for then sees it.
+  if (entry->byName) anyDeferred_ = true;
   // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
   Name& known = names_[request.name];
   if (known.inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
@@ -220,13 +224,13 @@ void ProcessSet::flushOutbox() {
 void ProcessSet::cancel(const EntryPtr& entry) {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(entry->request.name);
-  if (found == names_.end() || found->second.inFlight != entry || entry->aside) return;
+  if (found == names_.end() || found->second.inFlight != entry || entry->byName) return;
   send(Withdraw{entry->request.name});
 }
 
 bool ProcessSet::step(TimePoint now) {
   bool moved = advancePointToPoint(now);
-  if (parts_.lane) moved |= advanceOrdered();
+  if (parts_.ordered) moved |= advanceOrdered();
   if (outboxWaits_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
     flushOutbox();
@@ -431,7 +435,7 @@ void ProcessSet::handle(Resend& entry) {
     known.repeated.reset();
     announce(known.inFlight);
     // What was asked of the forgotten one is asked of this one.
-    if (known.contested) retract(known.inFlight);
+    if (known.disputed) retract(known.inFlight);
     return;
   }
 }
@@ -443,7 +447,7 @@ void ProcessSet::handle(Withdrawn& entry) {
     const std::lock_guard lock(mutex_);
     withdrawn = takeInFlight(entry.name);
   }
-  if (withdrawn && withdrawn->aside) return parts_.lane->withdrawn(*withdrawn);
+  if (withdrawn && withdrawn->byName) return parts_.ordered->channel().takenBack(*withdrawn);
   if (withdrawn) {
     complete(withdrawn,
              Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
@@ -459,7 +463,7 @@ EntryPtr ProcessSet::takeInFlight(const std::string& name) {
   if (found == names_.end() || !found->second.inFlight) return nullptr;
   EntryPtr entry = std::move(found->second.inFlight);
   found->second.inFlight = nullptr;
-  found->second.contested = false;
+  found->second.disputed = false;
   if (!publishDeferred(name) && found->second.plan < 0) names_.erase(found);
   return entry;
 }
@@ -597,8 +601,8 @@ void ProcessSet::failAll(const Status& status) {
     outbox_.clear();
     orderedInFlight_ = 0;
   }
-  if (parts_.lane) {
-    for (auto& entry : parts_.lane->takeAll()) failed.push_back(std::move(entry));
+  if (parts_.ordered) {
+    for (auto& entry : parts_.ordered->takeAll()) failed.push_back(std::move(entry));
   }
   // The engine's operations end before anyone is told that their buffers are free.
   if (parts_.endTraffic && (running_ || !pointToPoint_.empty())) parts_.endTraffic(status);
@@ -608,14 +612,14 @@ void ProcessSet::failAll(const Status& status) {
 }
 
 void ProcessSet::leave() {
-  if (parts_.lane) parts_.lane->leave();
+  if (parts_.ordered) parts_.ordered->channel().leave();
   parts_.control->leave(executed_);
 }
 
 void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (!status.ok() && status.tensor().empty()) status.withTensor(nameOf(*entry));
   entry->outcome.status = std::move(status);
-  if (entry->aside) parts_.lane->passed(*entry);
+  if (entry->byName) parts_.ordered->channel().ended(*entry);
   --inFlight_;
   observer_.completed(entry);
 }

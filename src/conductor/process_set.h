@@ -22,7 +22,7 @@
 #include "collective/communicator.h"
 #include "conductor/batch_run.h"
 #include "conductor/entry.h"
-#include "conductor/ordered_lane.h"
+#include "conductor/ordered_operations.h"
 #include "control/control_channel.h"
 #include "control/sequencer.h"
 
@@ -66,8 +66,8 @@ class ProcessSet {
     std::vector<std::string> hosts;   // of the members
     std::unique_ptr<ControlChannel> control;
     std::unique_ptr<Communicator> communicator;
-    std::unique_ptr<Sequencer> sequencer;  // on member 0 only
-    std::unique_ptr<OrderedLane> lane;     // null: ordered operations are like all others
+    std::unique_ptr<Sequencer> sequencer;        // on member 0 only
+    std::unique_ptr<OrderedOperations> ordered;  // null: ordered operations are like all others
     bool betweenMachines = false;
     // True if that memory lies in this rank's arena; any thread.
     std::function<bool(const void*, std::size_t)> isShared;
@@ -96,7 +96,8 @@ class ProcessSet {
   std::optional<TimePoint> due() const;
   // Whether an operation is under way whose next piece comes over the network. The driver's.
   bool awaitsNetwork() const {
-    return (running_ && parts_.betweenMachines) || (parts_.lane && parts_.lane->busy());
+    return (running_ && parts_.betweenMachines) ||
+           (parts_.ordered && parts_.ordered->channel().busy());
   }
   // Whether all members have submitted something that is not done yet. The driver's.
   bool runs() const { return running_.has_value(); }
@@ -123,7 +124,7 @@ class ProcessSet {
     EntryPtr inFlight;
     std::int64_t plan = -1;          // index, or -1: must be announced
     std::optional<PlanId> repeated;  // what the submission in flight named, if it was a Repeat
-    bool contested = false;          // the sequencer was asked to give it back
+    bool disputed = false;           // the sequencer was asked to give it back
   };
   struct Plan {
     std::uint32_t generation = 0;
@@ -141,7 +142,7 @@ class ProcessSet {
   // Under mutex_.
   void publish(const EntryPtr& entry);
   void tellSequencer(const EntryPtr& entry, Name& known);
-  // Whether an ordered one of its name is before it in the lane: until members agree about that
+  // Whether a direct ordered one of its name is before it: until members agree about that
   // one, this one must not meet the others' of that name.
   bool isHeld(const Entry& entry) const;
   void announce(const EntryPtr& entry);
@@ -149,7 +150,8 @@ class ProcessSet {
   void flushOutbox();
   std::string nameByCallOrder(Kind kind);
   bool inSharedMemory(const Request& request) const;
-  bool goesByOrder(const Request& request) const;
+  // How it goes without agreement, if it may.
+  std::optional<Exchange> exchangeOf(const Request& request) const;
   EntryPtr takeInFlight(const std::string& name);
   // The next one of that name, unless it is held. False: there is none.
   bool publishDeferred(const std::string& name);
@@ -239,7 +241,7 @@ class ProcessSet {
   std::deque<std::vector<std::byte>> unappended_;  // log entries that found the log full
   std::vector<LogEntry> decided_;
   Writer logEntry_;  // the memory of the one that is appended
-  std::vector<OrderedLane::Finished> ordered_;
+  std::vector<OrderedOperations::Finished> ordered_;
   std::vector<std::byte> buffer_;
   Submission received_;  // the last one, and
   LogEntry read_;        // the last entry: their memory is used again

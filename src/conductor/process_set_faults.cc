@@ -32,9 +32,10 @@ bool ProcessSet::findCulprit(Status& status, TimePoint& failedAt, TimePoint now)
 }
 
 bool ProcessSet::checkLeavers() {
-  if (parts_.lane) {
-    // In the lane a member says itself that it leaves, behind all that it has sent there.
-    if (const int member = parts_.lane->lostTo(); member >= 0 && endBecauseOf(member)) return true;
+  if (parts_.ordered) {
+    // In the channel a member says itself that it leaves, behind all that it has sent there.
+    if (const int member = parts_.ordered->channel().lostTo(); member >= 0 && endBecauseOf(member))
+      return true;
     const std::lock_guard lock(mutex_);
     if (inFlight_ == orderedInFlight_) return false;
   }
@@ -97,7 +98,7 @@ std::string ProcessSet::listRanks(const std::vector<int>& members) const {
 
 bool ProcessSet::checkOrderedStall(TimePoint now, Duration warnAfter, Duration endAfter) {
   if (endAfter > Duration::zero()) {
-    if (const auto stall = parts_.lane->stall(now, endAfter); stall && !stall->missing.empty()) {
+    if (const auto stall = parts_.ordered->stall(now, endAfter); stall && !stall->missing.empty()) {
       observer_.broken(fault(Code::kPeerLost,
                              "'" + stall->name + "' was submitted here but not by rank(s) " +
                                  listRanks(stall->missing) +
@@ -107,7 +108,7 @@ bool ProcessSet::checkOrderedStall(TimePoint now, Duration warnAfter, Duration e
     }
   }
   if (warnAfter <= Duration::zero() || now - orderedWarning_ < warnAfter) return false;
-  if (const auto stall = parts_.lane->stall(now, warnAfter); stall && !stall->missing.empty()) {
+  if (const auto stall = parts_.ordered->stall(now, warnAfter); stall && !stall->missing.empty()) {
     orderedWarning_ = now;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stall->age).count();
     logWarning("'" + stall->name + "' has been ready on this rank for " + std::to_string(seconds) +
@@ -125,7 +126,7 @@ void ProcessSet::checkStalls(TimePoint now, TimePoint resumed, Duration warnAfte
     if (now - resumed < endAfter + kSequencerFirst) endAfter = Duration::zero();
   }
   if (checkStuck(now, endAfter)) return;
-  if (parts_.lane && checkOrderedStall(now, warnAfter, endAfter)) return;
+  if (parts_.ordered && checkOrderedStall(now, warnAfter, endAfter)) return;
   if (!parts_.sequencer) {
     if (endAfter <= Duration::zero() || running_) return;
     // The sequencer ends stalled jobs; if it is itself what hangs, nobody else will.

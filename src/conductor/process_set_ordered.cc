@@ -6,20 +6,20 @@
 namespace farandole {
 
 bool ProcessSet::isHeld(const Entry& entry) const {
-  return entry.aside && parts_.lane->holds(entry.request.name, *entry.aside);
+  return entry.byName && parts_.ordered->channel().holds(entry.request.name, entry.place);
 }
 
 bool ProcessSet::advanceOrdered() {
-  if (!parts_.lane->stirred()) return false;
-  if (Status status = parts_.lane->step(ordered_); !status.ok()) {
+  if (!parts_.ordered->channel().stirred()) return false;
+  if (Status status = parts_.ordered->step(ordered_); !status.ok()) {
     observer_.broken(std::move(status));
     return true;
   }
-  const auto contested = parts_.lane->takeContested();
-  for (const auto& entry : contested) takeBack(entry);
-  if (ordered_.empty()) return !contested.empty();
+  const auto disputed = parts_.ordered->takeDisputed();
+  for (const auto& entry : disputed) takeBack(entry);
+  if (ordered_.empty()) return !disputed.empty();
   for (const auto& each : ordered_) {
-    if (!each.entry->aside) --orderedInFlight_;
+    if (!each.entry->byName) --orderedInFlight_;
   }
   if (anyDeferred_) {
     const std::lock_guard lock(mutex_);
@@ -52,14 +52,14 @@ void ProcessSet::takeBack(const EntryPtr& entry) {
     const std::lock_guard lock(mutex_);
     if (const auto known = names_.find(entry->request.name);
         known != names_.end() && known->second.inFlight == entry) {
-      known->second.contested = true;
+      known->second.disputed = true;
       return retract(entry);
     }
     const auto waiting = deferred_.find(entry->request.name);
     if (waiting == deferred_.end() || std::erase(waiting->second, entry) == 0) return;
     if (waiting->second.empty()) deferred_.erase(waiting);
   }
-  parts_.lane->withdrawn(*entry);
+  parts_.ordered->channel().takenBack(*entry);
 }
 
 }  // namespace farandole

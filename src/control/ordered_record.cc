@@ -6,7 +6,7 @@
 namespace farandole {
 namespace {
 
-// kind u8 (0: an operation, 1: leaves, 2: aside), number u64, bytes of the head u32
+// kind u8 (0: an operation, 1: leaves, 2: by name), number u64, bytes of the head u32
 constexpr std::size_t kFront = 1 + 8 + 4;
 // More than any name and any meta take.
 constexpr std::size_t kMostHead =
@@ -33,7 +33,7 @@ std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes, i
 }
 
 std::string encodeOrdered(const OrderedRecord& record, std::size_t room, std::string memory) {
-  const auto kind = static_cast<std::uint8_t>(record.leaves ? 1 : record.aside ? 2 : 0);
+  const auto kind = static_cast<std::uint8_t>(record.leaves ? 1 : record.byName ? 2 : 0);
   const auto head = static_cast<std::uint32_t>(record.head.size());
   char front[kFront];
   std::memcpy(front, &kind, sizeof kind);
@@ -60,11 +60,11 @@ std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes) {
   if (!reader.ok() || kind > 2 || head > bytes.size() - kFront || head > kMostHead)
     return std::nullopt;
   record.leaves = kind == 1;
-  record.aside = kind == 2;
+  record.byName = kind == 2;
   record.head = bytes.subspan(kFront, head);
   record.payload = bytes.subspan(kFront + head);
   if (record.leaves && bytes.size() > kFront) return std::nullopt;
-  if (record.aside && !record.payload.empty()) return std::nullopt;
+  if (record.byName && !record.payload.empty()) return std::nullopt;
   return record;
 }
 

@@ -1,5 +1,5 @@
-// The messages of an ordered lane (conductor/ordered_lane.h): what one member tells another of its
-// n-th ordered operation, that it has gone another way, and that it leaves.
+// The messages of an ordered channel (ordered_channel.h): what one member tells another of its n-th
+// ordered operation, that this went by its name, and that it leaves.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct OrderedRecord {
   std::uint64_t number = 0;  // counts the sender's ordered operations
   std::span<const std::byte> head;
   std::span<const std::byte> payload;
-  // The operation went by its name, so it is not the same as one that came this way. No payload; no
-  // head either if it is already over.
-  bool aside = false;
+  // The operation went by its name, so it is not the same as one that was sent directly. No
+  // payload; no head either if it is already over.
+  bool byName = false;
 };
 
 // The name and the meta: equal bytes mean the same operation. `memory`, here and below: to use

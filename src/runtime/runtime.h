@@ -16,15 +16,15 @@
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
 #include "collective/engine_plugin.h"
+#include "collective/gloo/gloo_loader.h"
 #include "collective/shm/shared_areas.h"
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
 #include "conductor/watch.h"
-#include "collective/gloo/gloo_loader.h"
+#include "machine/neighbourhood.h"
 #include "runtime/abort_after.h"
 #include "runtime/job_link.h"
 #include "runtime/topology.h"
-#include "machine/neighbourhood.h"
 
 namespace farandole {
 
@@ -102,7 +102,7 @@ class Runtime {
   Result<std::unique_ptr<Communicator>> outerCommunicator(const std::vector<std::int32_t>& ranks,
                                                           int me, std::uint32_t key,
                                                           Deadline deadline);
-  std::unique_ptr<OrderedLane> laneOf(const SetInfo& info, std::uint32_t key);
+  std::unique_ptr<OrderedOperations> orderedOf(const SetInfo& info, std::uint32_t key);
   // The set's engine: shared memory, the one between machines, or both.
   Result<std::unique_ptr<Communicator>> communicatorOf(const SetInfo& info, std::uint32_t linkKey,
                                                        const Locals& locals, std::byte* area,

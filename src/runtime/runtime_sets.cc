@@ -5,12 +5,12 @@
 #include <charconv>
 #include <optional>
 
-#include "runtime/runtime.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/link/net_communicator.h"
 #include "collective/shm/shm_communicator.h"
 #include "control/link_control.h"
 #include "control/shm_control.h"
+#include "runtime/runtime.h"
 
 namespace farandole {
 namespace {
@@ -190,9 +190,9 @@ Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& inf
   return makeHierarchy(std::move(parts));
 }
 
-std::unique_ptr<OrderedLane> Runtime::laneOf(const SetInfo& info, std::uint32_t key) {
+std::unique_ptr<OrderedOperations> Runtime::orderedOf(const SetInfo& info, std::uint32_t key) {
   Switchboard& switchboard = link_->switchboard();
-  OrderedLane::Options options;
+  OrderedChannel::Options options;
   options.me = info.me;
   options.wake = ownBell();
   options.memberNames = namesOf(info.ranks);
@@ -206,14 +206,15 @@ std::unique_ptr<OrderedLane> Runtime::laneOf(const SetInfo& info, std::uint32_t 
   };
   options.room = Switchboard::kFront;
   options.detach = [&switchboard, key] { switchboard.records().detach(key); };
-  auto lane = std::make_unique<OrderedLane>(std::move(options));
+  auto ordered = std::make_unique<OrderedOperations>(std::move(options));
   switchboard.records().attach(
-      key, [lane = lane.get(), ranks = info.ranks](int from, RawBytes& message) {
+      key, [channel = &ordered->channel(), ranks = info.ranks](int from, RawBytes& message) {
         const auto found = std::find(ranks.begin(), ranks.end(), from);
         // A rank that is no member has no say here.
-        if (found != ranks.end()) lane->receive(static_cast<int>(found - ranks.begin()), message);
+        if (found != ranks.end())
+          channel->receive(static_cast<int>(found - ranks.begin()), message);
       });
-  return lane;
+  return ordered;
 }
 
 Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string& key,
@@ -261,7 +262,7 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   };
   parts.betweenMachines = mesh;
   // MPI's own network is faster than ours where there is one.
-  if (mesh && engine_ == nullptr) parts.lane = laneOf(info, linkKey + 2);
+  if (mesh && engine_ == nullptr) parts.ordered = orderedOf(info, linkKey + 2);
   if (mesh) {
     parts.endTraffic = [link = link_.get(), ranks = info.ranks,
                         me = config_.rank](const Status& status) {

@@ -1,5 +1,5 @@
 // Plays a rank that has proved itself and then sends what it likes: a real process set (control
-// channel, sequencer or log, plans, ordered lane) among operations of this rank that are in flight,
+// channel, sequencer or log, plans, ordered channel) among operations of this rank that are in flight,
 // joined or cancelled. The input is a list of actions; what the hostile members send is made by the
 // encoders from the input's numbers, so that it is well-formed where it must be to get further, or
 // taken from the input as it is.
@@ -293,14 +293,14 @@ class Rank {
       options.planCapacity = 4;
       parts.sequencer = std::make_unique<Sequencer>(std::move(options));
     }
-    OrderedLane::Options lane;
-    lane.memberNames = names;
-    lane.me = me;
-    lane.send = [](int, std::string&, std::span<const std::byte>) {};
-    lane.wake = [] {};
-    auto made = std::make_unique<OrderedLane>(std::move(lane));
-    lane_ = made.get();
-    parts.lane = std::move(made);
+    OrderedChannel::Options channel;
+    channel.memberNames = names;
+    channel.me = me;
+    channel.send = [](int, std::string&, std::span<const std::byte>) {};
+    channel.wake = [] {};
+    auto made = std::make_unique<OrderedOperations>(std::move(channel));
+    channel_ = &made->channel();
+    parts.ordered = std::move(made);
     parts.betweenMachines = true;
     parts.isShared = [](const void*, std::size_t) { return false; };
     set_ = std::make_unique<ProcessSet>(std::move(parts), observer_);
@@ -434,7 +434,7 @@ class Rank {
     RawBytes message;  // its own block, so that a read beyond it is seen
     message.renew(bytes.size());
     if (!bytes.empty()) std::memcpy(message.data(), bytes.data(), bytes.size());
-    lane_->receive(from, message);
+    channel_->receive(from, message);
   }
 
   void step() {
@@ -450,7 +450,7 @@ class Rank {
   std::vector<std::unique_ptr<std::byte[]>> memory_;  // outlives the set
   std::vector<EntryPtr> entries_;
   std::unique_ptr<ProcessSet> set_;
-  OrderedLane* lane_ = nullptr;
+  OrderedChannel* channel_ = nullptr;
 };
 
 }  // namespace

@@ -37,9 +37,9 @@ TEST(Entry, RenewedIsAsIfNew) {
   outcome.owned.reset(std::malloc(8));
   entry.handle = 1;
   entry.set = 2;
-  entry.byOrder = true;
-  entry.number = 3;
-  entry.aside = 4;
+  entry.exchange.emplace();
+  entry.place = 3;
+  entry.byName = true;
   entry.done = true;
 
   entry.renew();
@@ -71,15 +71,15 @@ TEST(Entry, RenewedIsAsIfNew) {
   EXPECT_EQ(outcome.source, -1);
   EXPECT_EQ(entry.handle, 0U);
   EXPECT_EQ(entry.set, 0);
-  EXPECT_FALSE(entry.byOrder || entry.aside || entry.done);
-  EXPECT_EQ(entry.number, 0U);
+  EXPECT_FALSE(entry.exchange || entry.byName || entry.done);
+  EXPECT_EQ(entry.place, 0U);
 }
 
 TEST(Entry, NamelessOnesAreToldByTheirNumber) {
   Entry entry;
   EXPECT_EQ(nameOf(entry), "");
-  entry.byOrder = true;
-  entry.number = 7;
+  entry.exchange.emplace();
+  entry.place = 6;
   EXPECT_EQ(nameOf(entry), "ordered allreduce 7");
   entry.request.name = "weights";
   EXPECT_EQ(nameOf(entry), "weights");

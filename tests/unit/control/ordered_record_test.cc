@@ -51,13 +51,13 @@ TEST(OrderedRecord, SurvivesItsByteForm) {
   EXPECT_TRUE(record->leaves);
   EXPECT_TRUE(record->head.empty() && record->payload.empty());
   for (const std::size_t bytes : {std::size_t{0}, head.size()}) {
-    const std::string aside = encodeOrdered({false, 7, std::span(head).first(bytes), {}, true}, 0);
-    const auto gone = decodeOrdered(bytesOf(aside));
+    const std::string byName = encodeOrdered({false, 7, std::span(head).first(bytes), {}, true}, 0);
+    const auto gone = decodeOrdered(bytesOf(byName));
     ASSERT_TRUE(gone);
-    EXPECT_TRUE(gone->aside && !gone->leaves);
+    EXPECT_TRUE(gone->byName && !gone->leaves);
     EXPECT_EQ(gone->number, 7U);
     EXPECT_EQ(gone->head.size(), bytes);
-    EXPECT_FALSE(decodeOrdered(bytesOf(aside + "d")));
+    EXPECT_FALSE(decodeOrdered(bytesOf(byName + "d")));
   }
 }
 

@@ -1,5 +1,5 @@
 // Ordered operations that come to their results, whatever the order in which messages arrive.
-#include "conductor/ordered_lane.h"
+#include "conductor/ordered_operations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/reduce.h"
-#include "lanes.h"
+#include "ordered_members.h"
 
 namespace farandole::test {
 namespace {
@@ -48,7 +48,7 @@ Bytes reference(const std::vector<Bytes>& inputs, DType dtype, std::int64_t coun
   return result;
 }
 
-void expectOk(const std::vector<std::vector<OrderedLane::Finished>>& all, std::size_t count) {
+void expectOk(const std::vector<std::vector<OrderedOperations::Finished>>& all, std::size_t count) {
   for (std::size_t member = 0; member < all.size(); ++member) {
     EXPECT_EQ(all[member].size(), count) << "member " << member;
     for (const auto& each : all[member]) EXPECT_TRUE(each.status.ok()) << each.status.message();
@@ -63,7 +63,7 @@ TEST_P(OrderedAllreduce, HasTheBytesOfTheKernelsOnAllMembers) {
     std::vector<Bytes> inputs;
     for (int i = 0; i < members; ++i) inputs.push_back(dataOf(dtype, count, i));
     const Bytes expected = reference(inputs, dtype, count, op);
-    Lanes lanes(members);
+    OrderedMembers group(members);
     std::vector<Bytes> inPlace = inputs;
     std::vector<Bytes> apart(inputs.size(), Bytes(expected.size(), 0xee));
     std::vector<Bytes> allocated(inputs.size());
@@ -87,11 +87,11 @@ TEST_P(OrderedAllreduce, HasTheBytesOfTheKernelsOnAllMembers) {
       owned.push_back(entries[3]);
       for (const auto& entry : entries) {
         entry->request.meta.op = op;
-        lanes[i].submit(entry);
+        group.submit(i, entry);
       }
     }
-    expectOk(lanes.settle(members == 4), 4);
-    EXPECT_TRUE(lanes.failure.ok());
+    expectOk(group.settle(members == 4), 4);
+    EXPECT_TRUE(group.failure.ok());
     EXPECT_THAT(inPlace, Each(expected));
     EXPECT_THAT(apart, Each(expected));
     EXPECT_THAT(allocated, Each(expected));
@@ -101,7 +101,7 @@ TEST_P(OrderedAllreduce, HasTheBytesOfTheKernelsOnAllMembers) {
       EXPECT_EQ(entry->outcome.owned.get(), entry->outcome.data);
       EXPECT_THAT(entry->outcome.shape, ElementsAre(count));
     }
-    for (int i = 0; i < members; ++i) EXPECT_FALSE(lanes[i].busy());
+    for (int i = 0; i < members; ++i) EXPECT_FALSE(group[i].channel().busy());
   }
 }
 INSTANTIATE_TEST_SUITE_P(
@@ -110,11 +110,11 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(DType::kFloat32, DType::kInt64, DType::kBfloat16),
                        ::testing::Values(ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMax)));
 
-TEST(OrderedLane, BroadcastsReducesAndMeets) {
+TEST(OrderedOperations, BroadcastsReducesAndMeets) {
   constexpr int kMembers = 4;
   constexpr std::int64_t kCount = 9;
   for (int root = 0; root < kMembers; ++root) {
-    Lanes lanes(kMembers);
+    OrderedMembers group(kMembers);
     std::vector<Bytes> inputs;
     for (int i = 0; i < kMembers; ++i) inputs.push_back(dataOf(DType::kFloat32, kCount, i));
     std::vector<Bytes> told(kMembers, Bytes(inputs[0].size(), 0xee));
@@ -130,14 +130,14 @@ TEST(OrderedLane, BroadcastsReducesAndMeets) {
       const auto reduce = entryOf(Kind::kReduce, "r", DType::kFloat32, kCount, inputs[at].data());
       reduce->request.meta.root = root;
       reduce->request.output = reduced[at].data();
-      lanes[i].submit(broadcast);
-      lanes[i].submit(reduce);
-      lanes[i].submit(entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
+      group.submit(i, broadcast);
+      group.submit(i, reduce);
+      group.submit(i, entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
     }
     // The data goes only to those who need it.
-    EXPECT_LT(lanes.first((root + 1) % kMembers, root).size(),
-              lanes.first(root, (root + 1) % kMembers).size());
-    expectOk(lanes.settle(), 3);
+    EXPECT_LT(group.first((root + 1) % kMembers, root).size(),
+              group.first(root, (root + 1) % kMembers).size());
+    expectOk(group.settle(), 3);
     EXPECT_THAT(told, Each(inputs[static_cast<std::size_t>(root)]));
     for (int i = 0; i < kMembers; ++i) {
       EXPECT_EQ(reduced[static_cast<std::size_t>(i)],
@@ -146,42 +146,42 @@ TEST(OrderedLane, BroadcastsReducesAndMeets) {
   }
 }
 
-TEST(OrderedLane, BroadcastInPlaceAndOfNothing) {
-  Lanes lanes(2);
+TEST(OrderedOperations, BroadcastInPlaceAndOfNothing) {
+  OrderedMembers group(2);
   std::array<std::int64_t, 2> values = {7, 8};
   for (int i = 0; i < 2; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const auto entry = entryOf(Kind::kBroadcast, "b", DType::kInt64, 1, &values[at]);
     entry->request.output = &values[at];
     entry->request.meta.root = 1;
-    lanes[i].submit(entry);
-    lanes[i].submit(entryOf(Kind::kAllreduce, "nothing", DType::kInt64, 0, nullptr));
+    group.submit(i, entry);
+    group.submit(i, entryOf(Kind::kAllreduce, "nothing", DType::kInt64, 0, nullptr));
   }
-  expectOk(lanes.settle(), 2);
+  expectOk(group.settle(), 2);
   EXPECT_THAT(values, Each(8));
 }
 
-TEST(OrderedLane, NobodyWaitsForMoreThanTheBarrierNeeds) {
-  Lanes lanes(3);
-  std::vector<OrderedLane::Finished> finished;
+TEST(OrderedOperations, NobodyWaitsForMoreThanTheBarrierNeeds) {
+  OrderedMembers group(3);
+  std::vector<OrderedOperations::Finished> finished;
   for (int i = 0; i < 3; ++i) {
-    lanes[i].submit(entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
+    group.submit(i, entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
   }
-  lanes.deliver(1, 0);
-  ASSERT_TRUE(lanes[0].step(finished).ok());
+  group.deliver(1, 0);
+  ASSERT_TRUE(group[0].step(finished).ok());
   EXPECT_TRUE(finished.empty());
-  EXPECT_TRUE(lanes[0].busy());
-  lanes.deliver(2, 0);
-  EXPECT_EQ(lanes.wakes[0], 2);
-  ASSERT_TRUE(lanes[0].step(finished).ok());
+  EXPECT_TRUE(group[0].channel().busy());
+  group.deliver(2, 0);
+  EXPECT_EQ(group.wakes[0], 2);
+  ASSERT_TRUE(group[0].step(finished).ok());
   EXPECT_EQ(finished.size(), 1U);  // although nobody else has heard of anything
-  EXPECT_FALSE(lanes[0].busy());
+  EXPECT_FALSE(group[0].channel().busy());
 }
 
-TEST(OrderedLane, SendsNoMoreThanItsWindowAhead) {
+TEST(OrderedOperations, SendsNoMoreThanItsWindowAhead) {
   constexpr std::size_t kWindow = 16;
   constexpr int kOperations = 100;
-  Lanes lanes(3);
+  OrderedMembers group(3);
   std::vector<std::vector<float>> values(3, std::vector<float>(kOperations));
   for (int i = 0; i < 3; ++i) {
     for (int n = 0; n < kOperations; ++n) {
@@ -189,69 +189,69 @@ TEST(OrderedLane, SendsNoMoreThanItsWindowAhead) {
       value = static_cast<float>(n * (i + 1));
       const auto entry = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, &value);
       entry->request.output = &value;
-      lanes[i].submit(entry);
+      group.submit(i, entry);
     }
-    EXPECT_EQ(lanes.underWay(i, (i + 1) % 3), kWindow);
+    EXPECT_EQ(group.underWay(i, (i + 1) % 3), kWindow);
   }
   // Member 2 hears nothing for long: the others stop where it does.
-  std::vector<OrderedLane::Finished> finished;
+  std::vector<OrderedOperations::Finished> finished;
   for (int round = 0; round < 10; ++round) {
     for (const auto& [from, to] : {std::pair(0, 1), {1, 0}, {2, 0}, {2, 1}})
-      lanes.deliver(from, to);
-    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lanes[i].step(finished).ok());
+      group.deliver(from, to);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(group[i].step(finished).ok());
   }
   EXPECT_EQ(finished.size(), 2 * kWindow);
-  EXPECT_EQ(lanes.underWay(0, 2), 2 * kWindow);
+  EXPECT_EQ(group.underWay(0, 2), 2 * kWindow);
   // The most that can wait at a member that keeps to the protocol is no offence.
-  const auto all = lanes.settle();
-  EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
+  const auto all = group.settle();
+  EXPECT_TRUE(group.failure.ok()) << group.failure.message();
   EXPECT_EQ(all[2].size(), static_cast<std::size_t>(kOperations));
   for (int n = 0; n < kOperations; ++n) {
-    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->number, static_cast<unsigned>(n + 1));
+    EXPECT_EQ(all[2][static_cast<std::size_t>(n)].entry->place, static_cast<unsigned>(n));
     for (const auto& mine : values) EXPECT_EQ(mine[static_cast<std::size_t>(n)], 6.0F * n);
   }
 }
 
-TEST(OrderedLane, ResultsMayBeAllocatedByOneWhoSubmits) {
+TEST(OrderedOperations, ResultsMayBeAllocatedByOneWhoSubmits) {
   // An allocator may need what another thread holds while it submits, so it is called without
   // locks.
-  Lanes lanes(2);
+  OrderedMembers group(2);
   std::array<float, 2> values = {1, 2};
   std::array<float, 2> results = {};
   for (int i = 0; i < 2; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const auto entry = entryOf(Kind::kAllreduce, "a", DType::kFloat32, 1, &values[at]);
     entry->request.allocate = [&, i, at](std::size_t, const std::vector<std::int64_t>&) {
-      lanes[i].submit(entryOf(Kind::kBarrier, "later", DType::kFloat32, 0, nullptr));
+      group.submit(i, entryOf(Kind::kBarrier, "later", DType::kFloat32, 0, nullptr));
       return static_cast<void*>(&results[at]);
     };
-    lanes[i].submit(entry);
+    group.submit(i, entry);
   }
-  expectOk(lanes.settle(), 2);
+  expectOk(group.settle(), 2);
   EXPECT_THAT(results, Each(3.0F));
 }
 
-TEST(OrderedLane, ReportsAnAllocatorThatGivesNothing) {
-  Lanes lanes(2);
+TEST(OrderedOperations, ReportsAnAllocatorThatGivesNothing) {
+  OrderedMembers group(2);
   float value = 1;
   for (int i = 0; i < 2; ++i) {
     const auto entry = entryOf(Kind::kAllreduce, "a", DType::kFloat32, 1, &value);
     entry->request.allocate = [](std::size_t, const std::vector<std::int64_t>&) -> void* {
       return nullptr;
     };
-    lanes[i].submit(entry);
+    group.submit(i, entry);
   }
-  for (const auto& mine : lanes.settle()) {
+  for (const auto& mine : group.settle()) {
     ASSERT_EQ(mine.size(), 1U);
     EXPECT_EQ(mine[0].status.code(), Code::kOutOfMemory);
   }
 }
 
 // A member that is late finds no more than so much waiting for it.
-TEST(OrderedLane, SendsOnlySoManyBytesAhead) {
+TEST(OrderedOperations, SendsOnlySoManyBytesAhead) {
   constexpr std::int64_t kBytes = 1 << 20;
   constexpr int kOperations = 7;
-  Lanes lanes(2);
+  OrderedMembers group(2);
   std::vector<std::vector<Bytes>> data(2);
   for (int i = 0; i < 2; ++i) {
     for (int k = 0; k < kOperations; ++k) {
@@ -259,11 +259,11 @@ TEST(OrderedLane, SendsOnlySoManyBytesAhead) {
           static_cast<std::size_t>(kBytes), static_cast<unsigned char>(k + 1));
       auto entry = entryOf(Kind::kAllreduce, "", DType::kUint8, kBytes, bytes.data());
       entry->request.output = bytes.data();
-      lanes[i].submit(entry);
+      group.submit(i, entry);
     }
-    EXPECT_EQ(lanes.underWay(i, 1 - i), 4U);
+    EXPECT_EQ(group.underWay(i, 1 - i), 4U);
   }
-  expectOk(lanes.settle(), kOperations);
+  expectOk(group.settle(), kOperations);
   for (const auto& all : data) {
     for (int k = 0; k < kOperations; ++k) {
       EXPECT_THAT(all[static_cast<std::size_t>(k)], Each(static_cast<unsigned char>(2 * (k + 1))));
@@ -271,10 +271,10 @@ TEST(OrderedLane, SendsOnlySoManyBytesAhead) {
   }
 }
 
-TEST(OrderedLane, TakesWhatIsSmallAndEverybodyNeeds) {
+TEST(OrderedOperations, TakesWhatIsSmallAndEverybodyNeeds) {
   const auto takes = [](Kind kind, std::int64_t bytes, int members) {
-    return OrderedLane::takes(entryOf(kind, "", DType::kUint8, bytes, nullptr)->request.meta,
-                              members);
+    const auto entry = entryOf(kind, "", DType::kUint8, bytes, nullptr);
+    return OrderedOperations::exchangeOf(entry->request.meta, members).has_value();
   };
   for (const Kind kind : {Kind::kAllreduce, Kind::kBroadcast, Kind::kReduce}) {
     EXPECT_TRUE(takes(kind, 1 << 20, 2));
@@ -295,10 +295,10 @@ TEST(OrderedLane, TakesWhatIsSmallAndEverybodyNeeds) {
   }
   Meta meta = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, nullptr)->request.meta;
   meta.group = 3;
-  EXPECT_FALSE(OrderedLane::takes(meta, 2));
+  EXPECT_FALSE(OrderedOperations::exchangeOf(meta, 2));
   meta.group = 0;
   meta.op = ReduceOp::kAdasum;
-  EXPECT_FALSE(OrderedLane::takes(meta, 2));
+  EXPECT_FALSE(OrderedOperations::exchangeOf(meta, 2));
 }
 
 }  // namespace

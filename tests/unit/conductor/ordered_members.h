@@ -1,5 +1,5 @@
-// Lanes: all members of an ordered lane in one thread. What they send lies between them until the
-// test delivers it.
+// OrderedMembers: all members of an ordered channel in one thread. What they send lies between them
+// until the test delivers it.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 #include <utility>
 #include <vector>
 
-#include "conductor/ordered_lane.h"
+#include "conductor/ordered_operations.h"
 
 namespace farandole::test {
 
-class Lanes {
+class OrderedMembers {
  public:
   static constexpr std::size_t kRoom = 4;
 
-  explicit Lanes(int members) : wakes(static_cast<std::size_t>(members)) {
+  explicit OrderedMembers(int members) : wakes(static_cast<std::size_t>(members)) {
     std::vector<std::string> names;
     for (int i = 0; i < members; ++i) names.push_back("rank " + std::to_string(i));
     for (int i = 0; i < members; ++i) {
-      OrderedLane::Options options;
+      OrderedChannel::Options options;
       options.memberNames = names;
       options.me = i;
       options.room = kRoom;
@@ -34,12 +34,16 @@ class Lanes {
       };
       options.wake = [this, i] { ++wakes[static_cast<std::size_t>(i)]; };
       options.detach = [this] { ++detached; };
-      lanes_.push_back(std::make_unique<OrderedLane>(std::move(options)));
+      members_.push_back(std::make_unique<OrderedOperations>(std::move(options)));
     }
   }
 
-  int size() const { return static_cast<int>(lanes_.size()); }
-  OrderedLane& operator[](int member) { return *lanes_[static_cast<std::size_t>(member)]; }
+  int size() const { return static_cast<int>(members_.size()); }
+  OrderedOperations& operator[](int member) { return *members_[static_cast<std::size_t>(member)]; }
+  void submit(int member, const EntryPtr& entry) {
+    entry->exchange = OrderedOperations::exchangeOf(entry->request.meta, size());
+    (*this)[member].submit(entry);
+  }
   std::size_t underWay(int from, int to) const {
     const auto found = under_.find({from, to});
     return found == under_.end() ? 0 : found->second.size();
@@ -57,12 +61,12 @@ class Lanes {
     std::memset(copy.data(), 0, kRoom);
     std::copy_n(reinterpret_cast<const std::byte*>(message.data()), message.size(),
                 copy.data() + kRoom);
-    (*this)[to].receive(from, copy);
+    (*this)[to].channel().receive(from, copy);
   }
   // Delivers and steps until nothing moves; what finished, by member. backwards: the last member's
   // messages come first.
-  std::vector<std::vector<OrderedLane::Finished>> settle(bool backwards = false) {
-    std::vector<std::vector<OrderedLane::Finished>> all(lanes_.size());
+  std::vector<std::vector<OrderedOperations::Finished>> settle(bool backwards = false) {
+    std::vector<std::vector<OrderedOperations::Finished>> all(members_.size());
     for (bool moved = true; moved;) {
       moved = false;
       for (int i = 0; i < size() * size(); ++i) {
@@ -74,7 +78,9 @@ class Lanes {
         const Status status = (*this)[i].step(all[static_cast<std::size_t>(i)]);
         if (!status.ok()) failure = status;
         // The sequencer gives everything back.
-        for (const auto& entry : (*this)[i].takeContested()) (*this)[i].withdrawn(*entry);
+        for (const auto& entry : (*this)[i].takeDisputed()) {
+          (*this)[i].channel().takenBack(*entry);
+        }
       }
     }
     return all;
@@ -86,7 +92,7 @@ class Lanes {
 
  private:
   std::map<std::pair<int, int>, std::deque<std::string>> under_;
-  std::vector<std::unique_ptr<OrderedLane>> lanes_;  // gone before what they refer to
+  std::vector<std::unique_ptr<OrderedOperations>> members_;  // gone before what they refer to
 };
 
 // `count` elements; in place unless output or an allocator is set afterwards.

@@ -1,4 +1,4 @@
-#include "conductor/ordered_agreement.h"
+#include "control/ordered_agreement.h"
 
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@ Status orderedAgreement(std::uint64_t number, std::span<const OrderedRecord> par
                         std::span<const std::string> memberNames, int& culprit) {
   const auto place = std::to_string(number + 1);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].aside || !parts[i].head.empty()) continue;
+    if (!parts[i].byName || !parts[i].head.empty()) continue;
     culprit = static_cast<int>(i);
     return Status(Code::kMismatch, "ordered operation " + place + " of " + memberNames[i] +
                                        " was another one, and is over" + kPromise);

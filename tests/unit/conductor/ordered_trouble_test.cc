@@ -7,8 +7,8 @@
 #include <functional>
 #include <set>
 
-#include "conductor/ordered_lane.h"
-#include "lanes.h"
+#include "conductor/ordered_operations.h"
+#include "ordered_members.h"
 
 namespace farandole::test {
 namespace {
@@ -28,15 +28,15 @@ EntryPtr usual(std::string name) {
 // All members fail it with one text, which is returned, and the next operation works.
 std::string mismatchOf(int members, const std::string& name,
                        const std::function<void(Request&)>& change) {
-  Lanes lanes(members);
+  OrderedMembers group(members);
   for (int i = 0; i < members; ++i) {
     const auto entry = usual(name);
     if (i == kOdd) change(entry->request);
-    lanes[i].submit(entry);
-    lanes[i].submit(usual("next"));
+    group.submit(i, entry);
+    group.submit(i, usual("next"));
   }
   std::set<std::string> texts;
-  for (const auto& mine : lanes.settle(true)) {
+  for (const auto& mine : group.settle(true)) {
     EXPECT_EQ(mine.size(), 2U);
     if (mine.size() != 2) return "";
     EXPECT_EQ(mine[0].status.code(), Code::kMismatch);
@@ -44,7 +44,7 @@ std::string mismatchOf(int members, const std::string& name,
     texts.insert(mine[0].status.message());
     EXPECT_TRUE(mine[1].status.ok()) << mine[1].status.message();
   }
-  EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
+  EXPECT_TRUE(group.failure.ok()) << group.failure.message();
   EXPECT_EQ(texts.size(), 1U);
   return *texts.begin();
 }
@@ -78,50 +78,50 @@ TEST(OrderedMismatch, OfNamelessOnesIsTheSameTextEverywhereToo) {
 }
 
 TEST(OrderedMismatch, IsNotWhatCannotMatter) {
-  Lanes lanes(2);
+  OrderedMembers group(2);
   for (int i = 0; i < 2; ++i) {
     const auto barrier = entryOf(Kind::kBarrier, "b", DType::kFloat32, 0, nullptr);
     barrier->request.meta.dtype = i == 0 ? DType::kFloat32 : DType::kInt64;
-    lanes[i].submit(barrier);
+    group.submit(i, barrier);
     const auto entry = usual("x");
     entry->request.meta.root = i;
-    lanes[i].submit(entry);
+    group.submit(i, entry);
   }
-  for (const auto& mine : lanes.settle()) {
+  for (const auto& mine : group.settle()) {
     ASSERT_EQ(mine.size(), 2U);
     for (const auto& each : mine) EXPECT_TRUE(each.status.ok()) << each.status.message();
   }
 }
 
 TEST(OrderedLeaving, IsALossOnlyForWhatItsMemberDidNotSend) {
-  Lanes lanes(3);
-  std::vector<OrderedLane::Finished> finished;
-  for (int i = 0; i < 3; ++i) lanes[i].submit(usual("with all"));
-  lanes[1].leave();
-  lanes[1].leave();  // once is enough
-  EXPECT_EQ(lanes.underWay(1, 0), 2U);
-  lanes.deliver(1, 0);
-  EXPECT_EQ(lanes[0].lostTo(), -1);  // its part of what is under way is here
-  lanes.deliver(2, 0);
-  ASSERT_TRUE(lanes[0].step(finished).ok());
+  OrderedMembers group(3);
+  std::vector<OrderedOperations::Finished> finished;
+  for (int i = 0; i < 3; ++i) group.submit(i, usual("with all"));
+  group[1].channel().leave();
+  group[1].channel().leave();  // once is enough
+  EXPECT_EQ(group.underWay(1, 0), 2U);
+  group.deliver(1, 0);
+  EXPECT_EQ(group[0].channel().lostTo(), -1);  // its part of what is under way is here
+  group.deliver(2, 0);
+  ASSERT_TRUE(group[0].step(finished).ok());
   EXPECT_EQ(finished.size(), 1U);
-  EXPECT_EQ(lanes[0].lostTo(), -1);  // nothing is under way
-  lanes[0].submit(usual("without it"));
-  EXPECT_EQ(lanes[0].lostTo(), 1);
-  EXPECT_EQ(lanes[2].lostTo(), -1);  // has not heard of it
+  EXPECT_EQ(group[0].channel().lostTo(), -1);  // nothing is under way
+  group.submit(0, usual("without it"));
+  EXPECT_EQ(group[0].channel().lostTo(), 1);
+  EXPECT_EQ(group[2].channel().lostTo(), -1);  // has not heard of it
 }
 
 TEST(OrderedStall, NamesWhoIsMissing) {
-  Lanes lanes(4);
+  OrderedMembers group(4);
   const TimePoint now = Clock::now();
-  EXPECT_FALSE(lanes[0].stall(now, Duration::zero()));
+  EXPECT_FALSE(group[0].stall(now, Duration::zero()));
   const auto entry = usual("late");
   entry->submitted = now - std::chrono::seconds(5);
-  lanes[0].submit(entry);
-  lanes[2].submit(usual("late"));
-  lanes.deliver(2, 0);
-  EXPECT_FALSE(lanes[0].stall(now, std::chrono::seconds(6)));
-  const auto stall = lanes[0].stall(now, std::chrono::seconds(4));
+  group.submit(0, entry);
+  group.submit(2, usual("late"));
+  group.deliver(2, 0);
+  EXPECT_FALSE(group[0].stall(now, std::chrono::seconds(6)));
+  const auto stall = group[0].stall(now, std::chrono::seconds(4));
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->name, "late");
   EXPECT_THAT(stall->missing, ElementsAre(1, 3));
@@ -129,32 +129,32 @@ TEST(OrderedStall, NamesWhoIsMissing) {
 }
 
 TEST(OrderedEnd, GivesBackEverythingUnderWay) {
-  Lanes lanes(2);
+  OrderedMembers group(2);
   std::vector<EntryPtr> submitted;
   for (int n = 0; n < 20; ++n) {
     submitted.push_back(usual(std::to_string(n)));
-    lanes[0].submit(submitted.back());
+    group.submit(0, submitted.back());
   }
-  EXPECT_EQ(lanes[0].takeAll(), submitted);
-  EXPECT_FALSE(lanes[0].busy());
-  EXPECT_EQ(lanes[0].lostTo(), -1);
-  EXPECT_FALSE(lanes[0].stall(Clock::now(), Duration::zero()));
+  EXPECT_EQ(group[0].takeAll(), submitted);
+  EXPECT_FALSE(group[0].channel().busy());
+  EXPECT_EQ(group[0].channel().lostTo(), -1);
+  EXPECT_FALSE(group[0].stall(Clock::now(), Duration::zero()));
   // What comes afterwards finds nobody.
-  lanes[1].submit(usual("0"));
-  lanes.deliver(1, 0);
-  std::vector<OrderedLane::Finished> finished;
-  EXPECT_TRUE(lanes[0].step(finished).ok());
+  group.submit(1, usual("0"));
+  group.deliver(1, 0);
+  std::vector<OrderedOperations::Finished> finished;
+  EXPECT_TRUE(group[0].step(finished).ok());
   EXPECT_TRUE(finished.empty());
-  EXPECT_TRUE(lanes[0].takeAll().empty());
+  EXPECT_TRUE(group[0].takeAll().empty());
 }
 
 TEST(OrderedEnd, DetachesBeforeItsMembersAreGone) {
   int detached = 0;
   {
-    OrderedLane::Options options;
+    OrderedChannel::Options options;
     options.memberNames = {"rank 0", "rank 1"};
     options.detach = [&] { ++detached; };
-    const OrderedLane lane(std::move(options));
+    const OrderedOperations operations(std::move(options));
     EXPECT_EQ(detached, 0);
   }
   EXPECT_EQ(detached, 1);
@@ -167,12 +167,12 @@ std::string recordOf(std::uint64_t number, std::span<const std::byte> head,
 
 // Member 0 has submitted "x"; this comes from member 1.
 Status statusAfter(const std::vector<std::string>& messages,
-                   std::vector<OrderedLane::Finished>& finished) {
-  Lanes lanes(2);
-  lanes[0].submit(usual("x"));
-  for (const auto& message : messages) lanes.put(1, 0, message);
-  EXPECT_EQ(lanes.wakes[0], static_cast<int>(messages.size()));
-  return lanes[0].step(finished);
+                   std::vector<OrderedOperations::Finished>& finished) {
+  OrderedMembers group(2);
+  group.submit(0, usual("x"));
+  for (const auto& message : messages) group.put(1, 0, message);
+  EXPECT_EQ(group.wakes[0], static_cast<int>(messages.size()));
+  return group[0].step(finished);
 }
 
 TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
@@ -180,7 +180,7 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
   const std::array<std::byte, 16> payload = {};
   const std::string good = recordOf(0, head, payload);
   const std::string leaves = encodeOrdered({true, 0, {}, {}}, 0);
-  std::vector<OrderedLane::Finished> finished;
+  std::vector<OrderedOperations::Finished> finished;
   ASSERT_TRUE(statusAfter({good}, finished).ok());
   ASSERT_EQ(finished.size(), 1U);
   ASSERT_TRUE(finished[0].status.ok()) << finished[0].status.message();
@@ -223,11 +223,11 @@ TEST(OrderedNonsense, ARecordLongerThanAnyIsRefused) {
   for (const auto& [members, most] :
        {std::pair<int, std::size_t>{2, 1 << 20}, std::pair<int, std::size_t>{4, (64 << 10) / 3}}) {
     for (const std::size_t more : {0, 1}) {
-      Lanes lanes(members);
+      OrderedMembers group(members);
       const std::vector<std::byte> payload(most + more);
-      lanes.put(1, 0, recordOf(0, head, payload));
-      std::vector<OrderedLane::Finished> finished;
-      EXPECT_EQ(lanes[0].step(finished).ok(), more == 0) << members << " members";
+      group.put(1, 0, recordOf(0, head, payload));
+      std::vector<OrderedOperations::Finished> finished;
+      EXPECT_EQ(group[0].step(finished).ok(), more == 0) << members << " members";
     }
   }
 }
@@ -236,7 +236,7 @@ TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
   const auto head = encodeOrderedHead("x", usual("x")->request.meta);
   const std::array<std::byte, 17> payload = {};
   for (const std::size_t bytes : {0, 1, 15, 17}) {
-    std::vector<OrderedLane::Finished> finished;
+    std::vector<OrderedOperations::Finished> finished;
     ASSERT_TRUE(statusAfter({recordOf(0, head, std::span(payload).first(bytes))}, finished).ok());
     ASSERT_EQ(finished.size(), 1U);
     EXPECT_EQ(finished[0].status.code(), Code::kInternal);
@@ -244,7 +244,7 @@ TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
   }
   // Every head that is cut short.
   for (std::size_t bytes = 0; bytes < head.size(); ++bytes) {
-    std::vector<OrderedLane::Finished> finished;
+    std::vector<OrderedOperations::Finished> finished;
     ASSERT_TRUE(
         statusAfter({recordOf(0, std::span(head).first(bytes), std::span(payload).first(16))},
                     finished)
@@ -256,15 +256,15 @@ TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
   }
 }
 
-TEST(OrderedLaneTrouble, NothingFollowsTheLastWord) {
-  Lanes lanes(2);
+TEST(OrderedLeaving, NothingFollowsTheLastWord) {
+  OrderedMembers group(2);
   float value = 1;
-  lanes[0].leave();
-  ASSERT_EQ(lanes.underWay(0, 1), 1U);
-  lanes[0].submit(entryOf(Kind::kAllreduce, "late", DType::kFloat32, 1, &value));
-  EXPECT_EQ(lanes.underWay(0, 1), 1U);
-  lanes.settle();
-  EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
+  group[0].channel().leave();
+  ASSERT_EQ(group.underWay(0, 1), 1U);
+  group.submit(0, entryOf(Kind::kAllreduce, "late", DType::kFloat32, 1, &value));
+  EXPECT_EQ(group.underWay(0, 1), 1U);
+  group.settle();
+  EXPECT_TRUE(group.failure.ok()) << group.failure.message();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What members' n-th ordered operations (conductor/ordered_lane.h) disagree about.
+// What members' n-th ordered operations (ordered_channel.h) disagree about.
 #pragma once
 
 #include <cstdint>
