@@ -206,7 +206,7 @@ void DistributedOptimizer::State::submit(Bucket& bucket) {
   request.operation = FARANDOLE_ALLREDUCE;
   request.dtype = static_cast<std::int32_t>(bucket.dtype);
   request.op = static_cast<std::int32_t>(options.op);
-  request.set = options.set;
+  request.set = static_cast<farandole_set>(options.set);
   request.name = bucket.name.c_str();
   request.input = bucket.memory->data();
   request.output = bucket.memory->data();
@@ -214,7 +214,7 @@ void DistributedOptimizer::State::submit(Bucket& bucket) {
   request.ndim = 1;
   request.prescale = 1.0 / options.gradientPredivideFactor;
   request.postscale = options.gradientPredivideFactor;
-  bucket.handle = Handle::submit(request);
+  bucket.handle = detail::submit(request);
 }
 
 void DistributedOptimizer::State::synchronizeAll() {

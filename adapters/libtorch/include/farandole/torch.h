@@ -32,7 +32,7 @@ struct DistributedOptimizerOptions {
   double gradientPredivideFactor = 1.0;
   // So many backward() calls are accumulated (summed) before gradients are reduced.
   int backwardPassesPerStep = 1;
-  farandole_set set = kWorld;
+  ProcessSetId set = kWorld;
   // Names the operations. Two optimizers that are in flight at once need two names.
   std::string name = "gradients";
 };
