@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLargestState = std::int64_t{1} << 42;
 constexpr std::int64_t kFailedAtRoot = -1;
 
-// Ranks with different numbers of tensors would wait for each other for ever.
+// Ranks with different numbers of tensors would wait for each other forever.
 void checkSameCount(std::size_t count, const Options& options) {
   const auto mine = static_cast<std::int64_t>(count);
   std::array<std::int64_t, 2> bounds{mine, -mine};

@@ -87,7 +87,7 @@ struct Bucket {
 
 }  // namespace
 
-// Shared with nobody but the owner: hooks hold it weakly.
+// Owned by the optimizer alone: hooks hold it weakly.
 struct DistributedOptimizer::State {
   State(::torch::optim::Optimizer& wrapped, const DistributedOptimizerOptions& settings)
       : optimizer(wrapped), options(settings) {}
@@ -259,7 +259,7 @@ DistributedOptimizer::DistributedOptimizer(::torch::optim::Optimizer& optimizer,
     throw Error(Code::kInvalidArgument,
                 "backwardPassesPerStep must be at least 1 and gradientPredivideFactor positive");
   }
-  if (farandole_set_rank(options.set) < 0) {
+  if (farandole_set_rank(static_cast<farandole_set>(options.set)) < 0) {
     throw Error(Code::kInvalidArgument,
                 "a DistributedOptimizer needs farandole::init() and a process set that this rank "
                 "is a member of");

@@ -131,7 +131,7 @@ def _storage(tensor: torch.Tensor) -> Any:
 
 
 def _movable(storage: Any) -> bool:
-    """False if something outside of PyTorch, such as a numpy array, uses the same memory."""
+    """False if something outside PyTorch, such as a numpy array, uses the same memory."""
     return bool(storage.resizable()) if hasattr(storage, "resizable") else True
 
 

@@ -1,4 +1,4 @@
-"""allreduce of sparse tensors: everybody gets everybody's entries and adds them up."""
+"""allreduce of sparse tensors: every rank gets the entries of all ranks and adds them up."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A request and its answer are each a fixed header and a body, sent within a process set of the
 store's own, so they are authenticated like everything else in the job. No request makes the
-server wait: whoever waits for a key asks again. Nor does a client that stands still: the server
-takes a client's next request when it has taken its last answer, and serves the others meanwhile.
+server wait: a client that waits for a key retries. Nor does a stopped client: the server accepts
+the next request of a client after its last answer was taken, and serves the others meanwhile.
 """
 
 from __future__ import annotations

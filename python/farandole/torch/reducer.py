@@ -40,7 +40,7 @@ def after_accumulation(parameter: torch.Tensor, action: Callable[[], None]) -> A
     """
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return (parameter.register_post_accumulate_grad_hook(lambda _: action()),)
-    # The tensor knows its accumulator only weakly: whoever holds the hook must hold it, too.
+    # The tensor knows its accumulator only weakly: the holder of the hook must hold it, too.
     with torch.enable_grad():
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
 
@@ -74,7 +74,7 @@ class Reducer:
         self.groups: list[list[Slot]] = []
         self.buckets: list[Bucket] = []
         self.synchronized = False
-        self._begun = False  # whether a gradient has come since the last step
+        self._begun = False  # whether a gradient has arrived since the last step
         self._lock = threading.RLock()
         self._generation = core.generation()
         self._prefix = f"gradients.{_next_number()}"
@@ -135,7 +135,7 @@ class Reducer:
         self.buckets += fill(dense, [group for group in kept if group], prefix, self._wire)
 
     def _rebuild(self) -> None:
-        """All buckets anew: after another init(), or without parameters that turned out sparse."""
+        """Makes all buckets again: after another init(), or without parameters that are sparse."""
         self.buckets = []
         for slot in self.slots:
             slot.bucket = None
@@ -288,7 +288,7 @@ class Reducer:
             )
 
     def _abandon(self) -> None:
-        """Lets operations that are under way end, so that the next step finds none."""
+        """Waits for the operations in flight, so that the next step begins with none."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         for bucket in self.buckets:
             if bucket.handle is not None:

@@ -33,7 +33,7 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         if not self.training:
-            # Ranks may evaluate on their own: nobody waits for anybody.
+            # Ranks may evaluate on their own: no rank waits for another.
             return torch.nn.functional.batch_norm(
                 input,
                 self.running_mean,
