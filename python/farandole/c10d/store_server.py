@@ -113,7 +113,7 @@ class Keys:
 
 
 class Server:
-    """Answers the other ranks, in a thread of the first one that waits for no single rank."""
+    """Answers the other ranks, in a thread of the first rank that never waits for a single one."""
 
     def __init__(self, channel: Channel, keys: Keys) -> None:
         self._channel = channel
@@ -130,7 +130,7 @@ class Server:
             try:
                 next(self._clients[rank])
             except (errors.Error, StopIteration):
-                # It is lost or makes no sense, the job is over, or this rank has left it.
+                # The peer is lost or sent nonsense, the job is over, or this rank has left it.
                 del self._clients[rank]
 
     def _serve_client(self, rank: int) -> Iterator[None]:

@@ -63,7 +63,7 @@ def check(tensor: Any, what: str) -> None:
 
 
 def tell_of_device(device: torch.device) -> None:
-    """Says once that this is not the quickest way."""
+    """Warns once that the tensor is copied through host memory."""
     global _told_of_devices
     if _told_of_devices:
         return

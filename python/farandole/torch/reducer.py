@@ -1,7 +1,7 @@
 """Reducer: reduces the gradients of an optimizer's parameters while backward() runs.
 
-A hook behind each parameter counts. When a bucket's gradients are all there they are copied in,
-p.grad points there, and the bucket is reduced at once. synchronize() sees to the rest.
+A hook on each parameter counts gradients. When all gradients of a bucket are ready, they are copied
+in, p.grad points there, and the bucket is reduced at once. synchronize() reduces the rest.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Reducer:
         return wire if wire is not None and parameter.is_floating_point() else parameter.dtype
 
     def _custom(self) -> bool:
-        """Somebody else's compression works on one tensor at a time."""
+        """A compression class of the user's works on one tensor at a time."""
         return not hasattr(self.compression, "wire")
 
     def _fill(self, slots: Sequence[Slot], groups: Sequence[Sequence[Slot]]) -> None:
@@ -187,7 +187,7 @@ class Reducer:
         )
 
     def _complete(self) -> None:
-        """No more gradients will come: the rest starts with what there is."""
+        """No more gradients will arrive: the remaining buckets start with those that have."""
         for slot in self.slots:
             if not slot.ready and slot.bucket is None:
                 self._start_alone(slot, slot.parameter.grad)
@@ -212,7 +212,7 @@ class Reducer:
         if self.sparse_as_dense and grad is not None and grad.is_sparse:
             grad = grad.to_dense()
         if slot.sparse:
-            # All ranks must speak of whole rows; zero_grad() may have left something else.
+            # All ranks must have whole rows; zero_grad() may have left something else.
             if grad is None or (grad.is_sparse and grad._nnz() == 0):
                 grad = _no_rows(slot.parameter)
             elif not grad.is_sparse or grad.sparse_dim() != 1:
@@ -267,7 +267,7 @@ class Reducer:
         self._compared = True
 
     def _check_untouched(self) -> None:
-        """Whoever changes a gradient while it is being reduced gets neither the old nor the new."""
+        """Refuses gradients that were changed during their reduction: neither old nor new."""
         for slot in self.slots:
             grad = slot.parameter.grad
             if not slot.ready or not slot.used:

@@ -67,7 +67,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _exact(tensor: torch.Tensor) -> torch.Tensor:
-    """16-bit floats are too short for sums."""
+    """16-bit floats are too narrow for sums."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
