@@ -86,7 +86,7 @@ class Buckets:
         return place, address
 
     def end_of_backward(self) -> None:
-        """The bucket that came last in this backward() will probably be the last of the next, too."""
+        """The bucket that came last in this backward() will probably be last in the next."""
         if self._latest is not None:
             for place in self._places.values():
                 place.last = place is self._latest
