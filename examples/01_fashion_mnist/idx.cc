@@ -32,7 +32,7 @@ class Reader {
     throw DataError(path_.string() + ": " + what);
   }
 
-  // Exactly so many bytes.
+  // Reads exactly that many bytes.
   void read(std::uint8_t* to, std::size_t bytes, const char* part) {
     constexpr std::size_t kAtOnce = std::size_t{1} << 24;
     while (bytes > 0) {

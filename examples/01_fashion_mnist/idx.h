@@ -37,7 +37,7 @@ struct ImageSet {
 enum class Split { kTrain, kTest };
 
 // Reads train-… or t10k-… from the directory, each file plain or with .gz. limit 0: all; otherwise
-// only the first so many images are kept. Throws DataError.
+// only the first `limit` images are kept. Throws DataError.
 ImageSet loadImages(const std::filesystem::path& directory, Split split, std::size_t limit = 0);
 
 }  // namespace fashion

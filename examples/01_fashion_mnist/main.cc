@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kBadInput = 2;
 
-// Does on every rank what may fail on some. If it failed anywhere, the lowest such rank says why,
-// in one line, and all leave: no rank waits for one that is gone.
+// Runs an action that may fail on some ranks. If it failed anywhere, the lowest such rank says why,
+// in one line, and all ranks leave: none waits for one that is gone.
 bool everywhere(const std::function<void()>& action) {
   std::string problem;
   try {

@@ -31,7 +31,7 @@ std::optional<TrainOptions> parseOptions(int argc, char** argv, bool talkative, 
   app.add_option("--threads", options.threads, "of computation, per rank")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--limit", options.limit, "only the first so many images of each file")
+  app.add_option("--limit", options.limit, "use only the first N images of each file")
       ->capture_default_str();
   app.add_flag("--independent", options.independent,
                "ranks train alone on their shards, for comparison");

@@ -14,8 +14,8 @@ struct Outcome {
   double imagesPerSecond = 0;  // of training, all ranks together
 };
 
-// Trains on this rank's shard together with all other ranks of the job: every rank must do the same
-// calls. Lives in one thread, between farandole::init() and shutdown().
+// Trains on this rank's shard together with all other ranks of the job: every rank must make the
+// same calls. To be used by one thread, between farandole::init() and shutdown().
 class Trainer {
  public:
   Trainer(const TrainOptions& options, ImageSet train, ImageSet test);

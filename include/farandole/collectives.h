@@ -1,8 +1,21 @@
-// The operations. Each …Async starts one and returns its Handle; the form without waits.
+// The operations. Every one has two forms: name() waits for the result, nameAsync() starts the
+// operation and returns its Handle.
 //
-// Buffers are anything contiguous (types.h); pointer and count: std::span(pointer, count). All
-// functions may be called from any thread. An operation is matched between ranks by its name, and
-// without one by the order of calls, which must then be the same on all ranks.
+// Threads.  All functions may be called from any thread.
+//
+// Names.    An operation is matched between ranks by its name, and without one by the order of the
+//           calls, which must then be the same on all ranks. send and recv are matched by peer and
+//           tag.
+//
+// Buffers.  Anything contiguous (types.h); a pointer and a count are std::span(pointer, count). A
+//           buffer belongs to Farandole until the operation is done. A result of which the size
+//           depends on other ranks is returned as a vector; an Async form leaves it in its handle,
+//           Handle::data<T>().
+//
+// Ranks.    root and peer are global ranks, also in the operations of a process set.
+//
+// Errors.   Every function throws Error; the Async forms throw what is wrong with the call itself,
+//           Handle::wait() what happened to the operation.
 #pragma once
 
 #include <farandole.h>
@@ -11,7 +24,8 @@
 #include <farandole/types.h>
 
 #include <array>
-#include <cstring>
+#include <cstdint>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,17 +35,18 @@ inline namespace v1 {
 
 struct Options {
   std::string name{};
-  farandole_set set = kWorld;
-  // Every input is multiplied by the one before, the result by the other after a reduction.
+  ProcessSetId set = kWorld;
+  // Every input is multiplied by prescale before a reduction, the result by postscale after it.
   double prescale = 1.0;
   double postscale = 1.0;
-  // All members submit their ordered operations in the same order: see FARANDOLE_FLAG_ORDERED.
+  // A promise that all members submit their ordered operations in the same order, which makes small
+  // ones between machines faster: FARANDOLE_FLAG_ORDERED.
   bool ordered = false;
 };
 
 namespace detail {
 
-// A request about a one-dimensional buffer. Holds the shape, so it stays where it is made.
+// A farandole_request about a one-dimensional buffer. Contains the shape, so it must not move.
 class Request {
  public:
   template <Buffer R>
@@ -41,12 +56,12 @@ class Request {
     request_.input = std::ranges::data(data);
     shape_[0] = static_cast<std::int64_t>(std::ranges::size(data));
   }
-  // One without data: no elements.
+  // An operation without elements.
   Request(farandole_operation operation, const Options& options) {
     request_.operation = operation;
     request_.shape = shape_.data();
     request_.ndim = 1;
-    request_.set = options.set;
+    request_.set = static_cast<farandole_set>(options.set);
     request_.name = options.name.empty() ? nullptr : options.name.c_str();
     request_.prescale = options.prescale;
     request_.postscale = options.postscale;
@@ -74,9 +89,10 @@ class Request {
         static_cast<std::int64_t>(std::ranges::size(data) * sizeof(ElementOf<R>));
     return *this;
   }
-  Request& splits(std::span<const std::int64_t> splits) {
-    request_.splits = splits.empty() ? nullptr : splits.data();
-    request_.nsplits = static_cast<std::int32_t>(splits.size());
+  template <Splits S>
+  Request& splits(const S& splits) {
+    request_.splits = std::ranges::empty(splits) ? nullptr : std::ranges::data(splits);
+    request_.nsplits = static_cast<std::int32_t>(std::ranges::size(splits));
     return *this;
   }
   Request& group(std::uint64_t group) {
@@ -84,8 +100,8 @@ class Request {
     return *this;
   }
   const farandole_request& raw() const { return request_; }
-  Handle start() const { return Handle::submit(request_); }
-  // Starts and waits: this thread drives the operation itself.
+  Handle start() const { return submit(request_); }
+  // Starts the operation and waits for it; this thread drives it.
   void run() {
     farandole_handle pending = 0;
     const farandole_code code = farandole_call(&request_, -1, &pending);
@@ -93,6 +109,7 @@ class Request {
     if (code == FARANDOLE_INTERRUPTED) return left.wait();
     check(code);
   }
+  // The same, for a result that the library owns: it lives as long as the handle.
   Handle runForResult() {
     request_.flags |= FARANDOLE_FLAG_WILL_WAIT;
     Handle handle = start();
@@ -113,7 +130,7 @@ std::vector<T> take(const Handle& handle) {
 
 }  // namespace detail
 
-// ---- allreduce: every rank gets the reduction of all ranks' elements.
+// ---- allreduce: every rank gets the reduction of the elements of all ranks.
 
 // In place.
 template <MutableBuffer R>
@@ -126,14 +143,14 @@ void allreduce(R&& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_ALLREDUCE, data, options);
   request.op(op).output(data).run();
 }
-// One value.
+// Of one value.
 template <Element T>
 T allreduce(T value, ReduceOp op, const Options& options = {}) {
   allreduce(std::span<T>(&value, 1), op, options);
   return value;
 }
-// Several buffers of one type, in place, reduced together or not at all. With a name, the i-th is
-// called "name.i".
+// Of several buffers of one type, in place. All are reduced, or none is. With a name, the i-th
+// operation is called "name.i".
 template <Element T>
 std::vector<Handle> groupedAllreduceAsync(std::span<const std::span<T>> buffers, ReduceOp op,
                                           const Options& options = {}) {
@@ -151,10 +168,15 @@ std::vector<Handle> groupedAllreduceAsync(std::span<const std::span<T>> buffers,
       requests[i].name = names[i].c_str();
     }
   }
-  return Handle::submit(requests);
+  return detail::submit(requests);
+}
+template <Element T>
+void groupedAllreduce(std::span<const std::span<T>> buffers, ReduceOp op,
+                      const Options& options = {}) {
+  for (Handle& handle : groupedAllreduceAsync<T>(buffers, op, options)) handle.wait();
 }
 
-// ---- broadcast: every rank gets the root's elements.
+// ---- broadcast: every rank gets the elements of the root, in place.
 
 template <MutableBuffer R>
 Handle broadcastAsync(R&& data, int root, const Options& options = {}) {
@@ -166,14 +188,15 @@ void broadcast(R&& data, int root, const Options& options = {}) {
   detail::Request request(FARANDOLE_BROADCAST, data, options);
   request.root(root).output(data).run();
 }
+// Of one value.
 template <Element T>
 T broadcast(T value, int root, const Options& options = {}) {
   broadcast(std::span<T>(&value, 1), root, options);
   return value;
 }
 
-// ---- allgather: all ranks' elements, one after another; counts may differ. Handle::data<T>() of
-// the finished operation is the result, Handle::splits() how many came from whom.
+// ---- allgather: every rank gets the elements of all ranks, concatenated. The numbers of elements
+// may differ; Handle::splits() says how many came from which member.
 
 template <Buffer R>
 Handle allgatherAsync(const R& data, const Options& options = {}) {
@@ -185,7 +208,8 @@ std::vector<ElementOf<R>> allgather(const R& data, const Options& options = {}) 
       detail::Request(FARANDOLE_ALLGATHER, data, options).runForResult());
 }
 
-// ---- alltoall: splits[i] of this rank's elements go to member i; without splits equal parts.
+// ---- alltoall: splits[i] elements of this rank go to member i; without splits, equal parts.
+// Handle::splits() says how many came from which member.
 
 template <Buffer R>
 Handle alltoallAsync(const R& data, std::span<const std::int64_t> splits = {},
@@ -200,39 +224,87 @@ std::vector<ElementOf<R>> alltoall(const R& data, std::span<const std::int64_t> 
   return detail::take<ElementOf<R>>(request.splits(splits).runForResult());
 }
 
-// ---- reducescatter: every rank gets its part of the reduction; parts as even as possible.
+// ---- reducescatter: every rank gets its part of the reduction. Member i gets splits[i] elements,
+// the splits being the same on all ranks; without splits, the parts are as even as possible.
 
 template <Buffer R>
 Handle reducescatterAsync(const R& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_REDUCESCATTER, data, options);
   return request.op(op).start();
 }
+template <Buffer R, Splits S>
+Handle reducescatterAsync(const R& data, ReduceOp op, const S& splits,
+                          const Options& options = {}) {
+  detail::Request request(FARANDOLE_REDUCESCATTER, data, options);
+  return request.op(op).splits(splits).start();
+}
 template <Buffer R>
 std::vector<ElementOf<R>> reducescatter(const R& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_REDUCESCATTER, data, options);
   return detail::take<ElementOf<R>>(request.op(op).runForResult());
 }
+template <Buffer R, Splits S>
+std::vector<ElementOf<R>> reducescatter(const R& data, ReduceOp op, const S& splits,
+                                        const Options& options = {}) {
+  detail::Request request(FARANDOLE_REDUCESCATTER, data, options);
+  return detail::take<ElementOf<R>>(request.op(op).splits(splits).runForResult());
+}
 
-// ---- reduce, gather, scatter: only the root gets, or gives. Other ranks' results are empty;
-// reduce leaves their buffers undefined.
+// ---- reduce: the root gets the reduction, in place. The buffers of the other ranks are undefined
+// afterwards.
 
+template <MutableBuffer R>
+Handle reduceAsync(R&& data, int root, ReduceOp op, const Options& options = {}) {
+  detail::Request request(FARANDOLE_REDUCE, data, options);
+  return request.op(op).root(root).output(data).start();
+}
 template <MutableBuffer R>
 void reduce(R&& data, int root, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_REDUCE, data, options);
   request.op(op).root(root).output(data).run();
+}
+
+// ---- gather: the root gets the elements of all ranks, concatenated, and Handle::splits(). The
+// results of the other ranks are empty.
+
+template <Buffer R>
+Handle gatherAsync(const R& data, int root, const Options& options = {}) {
+  detail::Request request(FARANDOLE_GATHER, data, options);
+  return request.root(root).start();
 }
 template <Buffer R>
 std::vector<ElementOf<R>> gather(const R& data, int root, const Options& options = {}) {
   detail::Request request(FARANDOLE_GATHER, data, options);
   return detail::take<ElementOf<R>>(request.root(root).runForResult());
 }
+
+// ---- scatter: member i gets splits[i] elements of the root; without splits, the parts are as even
+// as possible. Only the root's elements and splits matter.
+
+template <Buffer R>
+Handle scatterAsync(const R& data, int root, const Options& options = {}) {
+  detail::Request request(FARANDOLE_SCATTER, data, options);
+  return request.root(root).start();
+}
+template <Buffer R, Splits S>
+Handle scatterAsync(const R& data, int root, const S& splits, const Options& options = {}) {
+  detail::Request request(FARANDOLE_SCATTER, data, options);
+  return request.root(root).splits(splits).start();
+}
 template <Buffer R>
 std::vector<ElementOf<R>> scatter(const R& data, int root, const Options& options = {}) {
   detail::Request request(FARANDOLE_SCATTER, data, options);
   return detail::take<ElementOf<R>>(request.root(root).runForResult());
 }
+template <Buffer R, Splits S>
+std::vector<ElementOf<R>> scatter(const R& data, int root, const S& splits,
+                                  const Options& options = {}) {
+  detail::Request request(FARANDOLE_SCATTER, data, options);
+  return detail::take<ElementOf<R>>(request.root(root).splits(splits).runForResult());
+}
 
-// ---- send, recv: between two ranks, matched by peer and tag (>= 0). recv returns the sender.
+// ---- send, recv: from one rank to another, matched by peer and tag (>= 0). recv returns the
+// sender, recvAsync as Result::source.
 
 template <Buffer R>
 Handle sendAsync(const R& data, int peer, int tag = 0, const Options& options = {}) {
@@ -245,18 +317,17 @@ void send(const R& data, int peer, int tag = 0, const Options& options = {}) {
   request.root(peer).tag(tag).run();
 }
 template <MutableBuffer R>
-Handle recvAsync(R&& data, int peer = FARANDOLE_ANY_RANK, int tag = 0,
-                 const Options& options = {}) {
+Handle recvAsync(R&& data, int peer = kAnyRank, int tag = 0, const Options& options = {}) {
   detail::Request request(FARANDOLE_RECV, data, options);
   return request.root(peer).tag(tag).output(data).start();
 }
 template <MutableBuffer R>
-int recv(R&& data, int peer = FARANDOLE_ANY_RANK, int tag = 0, const Options& options = {}) {
+int recv(R&& data, int peer = kAnyRank, int tag = 0, const Options& options = {}) {
   detail::Request request(FARANDOLE_RECV, data, options);
   return request.root(peer).tag(tag).output(data).runForResult().result().source;
 }
 
-// ---- barrier, join.
+// ---- barrier: returns when all ranks have called it.
 
 inline Handle barrierAsync(const Options& options = {}) {
   return detail::Request(FARANDOLE_BARRIER, options).start();
@@ -264,10 +335,16 @@ inline Handle barrierAsync(const Options& options = {}) {
 inline void barrier(const Options& options = {}) {
   detail::Request(FARANDOLE_BARRIER, options).run();
 }
-// This rank has no more data: until all ranks have joined it contributes neutral elements to the
-// others' reductions. Returns the last rank to join.
+
+// ---- join: this rank has no more data. Until all ranks have joined, it contributes neutral
+// elements to the reductions of the others. join returns the last rank to join, joinAsync has it as
+// Result::lastJoined.
+
+inline Handle joinAsync(const Options& options = {}) {
+  return detail::Request(FARANDOLE_JOIN, options).start();
+}
 inline int join(const Options& options = {}) {
-  return detail::Request(FARANDOLE_JOIN, options).runForResult().result().last_joined;
+  return detail::Request(FARANDOLE_JOIN, options).runForResult().result().lastJoined;
 }
 
 }  // namespace v1

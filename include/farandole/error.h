@@ -1,14 +1,16 @@
-// Failures as exceptions. The C ABI returns codes; this API throws Error.
+// Error: what every function of the C++ API throws. (The C ABI returns codes.)
 #pragma once
 
 #include <farandole.h>
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace farandole {
 inline namespace v1 {
 
+// What the codes mean: farandole_code.
 enum class Code : int {
   kOk = FARANDOLE_OK,
   kInvalidArgument = FARANDOLE_INVALID_ARGUMENT,
@@ -26,7 +28,7 @@ enum class Code : int {
   kInternal = FARANDOLE_INTERNAL,
 };
 
-// what() says what happened, to whom, and what to do. An ordinary value; owns its texts.
+// A failure. what() says what happened, to whom, and what to do. A value that owns its texts.
 class Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message, int rank = -1, std::string host = {},
@@ -40,9 +42,9 @@ class Error : public std::runtime_error {
   Code code() const noexcept { return code_; }
   // The rank at fault, or -1.
   int rank() const noexcept { return rank_; }
-  // Its host, or "".
+  // The host of that rank, or "".
   const std::string& host() const noexcept { return host_; }
-  // The operation's name, or "".
+  // The name of the operation, or "".
   const std::string& tensor() const noexcept { return tensor_; }
 
  private:
@@ -54,14 +56,14 @@ class Error : public std::runtime_error {
 
 namespace detail {
 
-[[noreturn]] inline void throwError(farandole_code code, const farandole_error& error) {
+inline Error makeError(farandole_code code, const farandole_error& error) {
   const auto text = [](const char* s) { return std::string(s != nullptr ? s : ""); };
   std::string message = text(error.message);
   if (message.empty()) message = text(farandole_code_name(code));
-  throw Error(static_cast<Code>(code), message, error.rank, text(error.host), text(error.tensor));
+  return {static_cast<Code>(code), message, error.rank, text(error.host), text(error.tensor)};
 }
 
-// Throws what the calling thread's last call failed with, unless it succeeded.
+// Throws the error of the calling thread's last call, unless that call returned FARANDOLE_OK.
 inline void check(farandole_code code) {
   if (code == FARANDOLE_OK) return;
   farandole_error error{};
@@ -71,7 +73,7 @@ inline void check(farandole_code code) {
     error = {};
     error.rank = -1;
   }
-  throwError(code, error);
+  throw makeError(code, error);
 }
 
 }  // namespace detail

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,17 +16,30 @@
 namespace farandole {
 inline namespace v1 {
 
-// Owns one started operation; move-only. Distinct handles may be used from distinct threads, one
-// handle from one thread at a time.
+// What a finished operation left. The memory belongs to the handle, and is valid as long as it.
+struct Result {
+  Code code = Code::kOk;  // kTimeout while the operation is pending
+  void* data = nullptr;   // the output
+  std::size_t bytes = 0;
+  std::span<const std::int64_t> shape{};   // of the output
+  std::span<const std::int64_t> splits{};  // alltoall, gather, allgather: rows from each member
+  int lastJoined = -1;                     // join: the last rank to join
+  int source = -1;                         // recv: the sender
+  std::optional<Error> error{};            // why the operation failed, if it did
+};
+
+// Owns one started operation; move-only. Different handles may be used by different threads at the
+// same time, one handle by one thread at a time.
 //
-// The operation's buffers belong to Farandole until it is done. Therefore the destructor of a
-// pending handle withdraws the operation if no other rank has been told to execute it, and waits
-// for its end otherwise: an exception between start and wait() never leaves a buffer being written
-// to after its owner is gone. detach() is for those who promise to keep the buffers alive.
+// The buffers of an operation belong to Farandole until it is done. The destructor of a pending
+// handle therefore withdraws the operation if no other rank has been told to execute it, and waits
+// for its end otherwise: an exception between start and wait() never leaves a buffer that is
+// written to after its owner is gone. (A send or recv cannot be withdrawn: the destructor waits for
+// the peer.) Call detach() to let the operation go on; the caller then keeps the buffers alive.
 class [[nodiscard]] Handle {
  public:
   Handle() = default;
-  // Takes over a handle of the C ABI.
+  // Takes over a handle of the C ABI, for programs that use both.
   explicit Handle(farandole_handle raw) : raw_(raw) {}
   Handle(Handle&& other) noexcept : raw_(std::exchange(other.raw_, 0)) {}
   Handle& operator=(Handle&& other) noexcept {
@@ -38,34 +53,21 @@ class [[nodiscard]] Handle {
   Handle& operator=(const Handle&) = delete;
   ~Handle() { reset(); }
 
-  // Starts what the request describes.
-  static Handle submit(const farandole_request& request) {
-    farandole_handle raw = 0;
-    detail::check(farandole_submit(&request, 1, &raw));
-    return Handle(raw);
-  }
-  // All or none.
-  static std::vector<Handle> submit(std::span<const farandole_request> requests) {
-    std::vector<farandole_handle> raw(requests.size(), 0);
-    std::vector<Handle> handles;
-    handles.reserve(requests.size());
-    if (requests.empty()) return handles;
-    detail::check(farandole_submit(requests.data(), requests.size(), raw.data()));
-    for (const farandole_handle one : raw) handles.emplace_back(one);
-    return handles;
-  }
-
+  // Whether there is an operation: not after a move or detach().
   bool valid() const noexcept { return raw_ != 0; }
+  // For calls of the C ABI. Still owned by this handle.
   farandole_handle raw() const noexcept { return raw_; }
 
-  // Until done; throws the operation's error. A lost rank ends it; a signal does not.
+  // Waits until the operation is done; throws its error if it failed. A lost rank ends the wait, a
+  // signal does not.
   void wait() {
     farandole_code code = FARANDOLE_INTERRUPTED;
     while (code == FARANDOLE_INTERRUPTED) code = farandole_wait(raw_, -1);
     checkDone(code);
   }
 
-  // As wait(), but gives up after the timeout: false, and the operation goes on.
+  // As wait(), for at most that long. False after the timeout: the operation goes on, and may be
+  // waited for again.
   bool wait(std::chrono::milliseconds timeout) {
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + timeout;
@@ -84,62 +86,77 @@ class [[nodiscard]] Handle {
     }
   }
 
-  // True when wait() would return, or throw, at once.
+  // True if wait() would return, or throw, at once. Also makes a little progress on pending work.
   bool done() const {
     std::int32_t result = 0;
     detail::check(farandole_test(raw_, &result));
     return result != 0;
   }
 
-  // True if the operation was withdrawn; false if it is too late and it goes on.
+  // Withdraws the operation, which then ends with Code::kCancelled. False if it is too late: other
+  // ranks have been told to execute it, and it goes on.
   bool cancel() { return farandole_cancel(raw_) == FARANDOLE_OK; }
 
-  // Lets the operation go on by itself. Its buffers must outlive it.
+  // Gives up the handle without ending the operation, whose buffers must outlive it.
   void detach() noexcept {
     if (raw_ != 0) farandole_release(std::exchange(raw_, 0));
   }
 
-  // ---- Results, once done; valid until the handle goes.
-
-  farandole_result result() const {
-    farandole_result result{};
-    result.struct_size = sizeof(result);
-    result.error.struct_size = sizeof(result.error);
-    detail::check(farandole_get_result(raw_, &result));
+  // Does not wait: see Result::code.
+  Result result() const {
+    farandole_result raw = emptyResult();
+    detail::check(farandole_get_result(raw_, &raw));
+    const auto code = static_cast<farandole_code>(raw.code);
+    Result result{.code = static_cast<Code>(raw.code),
+                  .data = raw.data,
+                  .bytes = raw.bytes,
+                  .shape = numbers(raw.shape, raw.ndim),
+                  .splits = numbers(raw.splits, raw.nsplits),
+                  .lastJoined = raw.last_joined,
+                  .source = raw.source};
+    if (code != FARANDOLE_OK && code != FARANDOLE_TIMEOUT) {
+      result.error = detail::makeError(code, raw.error);
+    }
     return result;
   }
+  // The output as elements of its type; valid as long as this handle.
   template <Element T>
   std::span<const T> data() const {
-    const farandole_result r = result();
+    const Result r = result();
     return {static_cast<const T*>(r.data), r.data == nullptr ? 0 : r.bytes / sizeof(T)};
   }
-  // Of the output.
+  // The shape of the output.
   std::vector<std::int64_t> shape() const {
-    const farandole_result r = result();
-    return copy(r.shape, r.ndim);
+    const std::span<const std::int64_t> shape = result().shape;
+    return {shape.begin(), shape.end()};
   }
-  // Rows received from each member.
+  // The number of rows received from each member.
   std::vector<std::int64_t> splits() const {
-    const farandole_result r = result();
-    return copy(r.splits, r.nsplits);
+    const std::span<const std::int64_t> splits = result().splits;
+    return {splits.begin(), splits.end()};
   }
 
  private:
-  static std::vector<std::int64_t> copy(const std::int64_t* values, std::int32_t count) {
-    if (values == nullptr || count <= 0) return {};
-    return {values, values + count};
+  static farandole_result emptyResult() {
+    farandole_result empty{};
+    empty.struct_size = sizeof(empty);
+    empty.error.struct_size = sizeof(empty.error);
+    return empty;
   }
 
-  // The description of a failed operation stays with its handle.
+  static std::span<const std::int64_t> numbers(const std::int64_t* values, std::int32_t count) {
+    if (values == nullptr || count <= 0) return {};
+    return {values, static_cast<std::size_t>(count)};
+  }
+
+  // Throws the error of a failed operation, whose description stays with the handle.
   void checkDone(farandole_code code) const {
     if (code == FARANDOLE_OK) return;
-    farandole_result r{};
-    r.struct_size = sizeof(r);
-    r.error.struct_size = sizeof(r.error);
-    if (raw_ == 0 || farandole_get_result(raw_, &r) != FARANDOLE_OK || r.code != code) {
+    farandole_result raw = emptyResult();
+    if (raw_ == 0 || farandole_get_result(raw_, &raw) != FARANDOLE_OK || raw.code != code) {
       detail::check(code);
     }
-    detail::throwError(code, r.error);
+    throw detail::makeError(code, raw.error);
   }
 
   void reset() noexcept {
@@ -147,7 +164,7 @@ class [[nodiscard]] Handle {
     std::int32_t finished = 0;
     if (farandole_test(raw_, &finished) == FARANDOLE_OK && finished == 0 &&
         farandole_cancel(raw_) != FARANDOLE_OK) {
-      // Every member has been told to execute it: it ends by itself, or with a lost rank.
+      // All members have been told to execute it, so it ends by itself, or because a rank is lost.
       while (farandole_wait(raw_, -1) == FARANDOLE_INTERRUPTED) {
       }
     }
@@ -156,6 +173,27 @@ class [[nodiscard]] Handle {
 
   farandole_handle raw_ = 0;
 };
+
+namespace detail {
+
+inline Handle submit(const farandole_request& request) {
+  farandole_handle raw = 0;
+  check(farandole_submit(&request, 1, &raw));
+  return Handle(raw);
+}
+
+// Starts all of them or, if it throws, none.
+inline std::vector<Handle> submit(std::span<const farandole_request> requests) {
+  std::vector<Handle> handles;
+  if (requests.empty()) return handles;
+  handles.reserve(requests.size());
+  std::vector<farandole_handle> raw(requests.size(), 0);
+  check(farandole_submit(requests.data(), requests.size(), raw.data()));
+  for (const farandole_handle one : raw) handles.emplace_back(one);
+  return handles;
+}
+
+}  // namespace detail
 
 }  // namespace v1
 }  // namespace farandole

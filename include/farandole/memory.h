@@ -1,4 +1,4 @@
-// SharedBuffer: memory that all ranks of a machine can reach, reduced with no copy at all.
+// SharedBuffer: memory that all ranks of a machine can reach; it is reduced without a copy.
 #pragma once
 
 #include <farandole.h>
@@ -13,13 +13,15 @@
 namespace farandole {
 inline namespace v1 {
 
-// A fixed number of elements, zeroed, 64-byte aligned. Move-only; frees at the end. As thread-safe
-// as an array. Shared only if allocated between init() and shutdown(); valid at any time.
+// A fixed number of elements, zeroed and 64-byte aligned. Owns its memory; move-only. As
+// thread-safe as an array. What is allocated between init() and shutdown() is shared until
+// shutdown(); otherwise it is ordinary memory. Both are valid as long as the SharedBuffer.
 template <typename T>
 requires std::is_trivially_copyable_v<T>
 class SharedBuffer {
  public:
   SharedBuffer() = default;
+  // Throws Error with Code::kOutOfMemory, which says how much is missing.
   explicit SharedBuffer(std::size_t count) : size_(count) {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
       throw Error(Code::kOutOfMemory, "a SharedBuffer cannot have that many elements");
@@ -48,7 +50,7 @@ class SharedBuffer {
   std::size_t size_ = 0;
 };
 
-// Whether these elements lie in one allocation that other ranks can reach now.
+// Whether these elements lie in one allocation that is shared now.
 template <Buffer R>
 bool isShared(const R& data) {
   return farandole_is_shared(std::ranges::data(data),

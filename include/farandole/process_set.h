@@ -1,4 +1,4 @@
-// ProcessSet: some of the ranks, with collectives of their own.
+// ProcessSet: some of the ranks, with operations of their own.
 #pragma once
 
 #include <farandole.h>
@@ -11,35 +11,43 @@
 namespace farandole {
 inline namespace v1 {
 
-inline constexpr farandole_set kWorld = 0;
+// Names a process set in Options.
+enum class ProcessSetId : std::int32_t {};
 
-// Owns a set; move-only. Making one is collective over its members; every rank must make the same
-// sets in the same order, as ids count calls. A rank that is not a member gets a set in which it is
-// not included, and may not use it for operations. Overlapping sets never block each other.
+// The set of all ranks of the job.
+inline constexpr ProcessSetId kWorld{0};
+
+// Owns a process set; move-only.
+//
+// The constructor is collective over the members. Ids count the calls on a rank, so all ranks must
+// make the same sets in the same order. A rank that is not a member gets a set in which it is not
+// included, and which it may not use for operations. Overlapping sets never block each other.
 class ProcessSet {
  public:
+  // The global ranks of the members, in the order that they have in the set.
   explicit ProcessSet(const std::vector<std::int32_t>& ranks) {
     detail::check(farandole_add_set(ranks.data(), static_cast<std::int32_t>(ranks.size()), &id_));
   }
-  ProcessSet(ProcessSet&& other) noexcept : id_(std::exchange(other.id_, kWorld)) {}
+  ProcessSet(ProcessSet&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
   ProcessSet& operator=(ProcessSet&& other) noexcept {
     std::swap(id_, other.id_);
     return *this;
   }
   ProcessSet(const ProcessSet&) = delete;
   ProcessSet& operator=(const ProcessSet&) = delete;
-  // Operations still in flight keep the set until shutdown.
+  // Removes the set on this rank. If operations of it are in flight, it stays until shutdown.
   ~ProcessSet() {
-    if (id_ != kWorld) farandole_remove_set(id_);
+    if (id_ != 0) farandole_remove_set(id_);
   }
 
-  farandole_set id() const noexcept { return id_; }
-  operator farandole_set() const noexcept { return id_; }  // NOLINT(google-explicit-constructor)
+  ProcessSetId id() const noexcept { return ProcessSetId{id_}; }
+  // So that a set can be given as Options::set.
+  operator ProcessSetId() const noexcept { return id(); }  // NOLINT(google-explicit-constructor)
   int size() const { return farandole_set_size(id_); }
-  // This rank's place in the set, or -1.
+  // The index of this rank among the members, or -1.
   int rank() const { return farandole_set_rank(id_); }
   bool included() const { return rank() >= 0; }
-  // Global ranks, in the set's order.
+  // The global ranks of the members, in the order of the set.
   std::vector<std::int32_t> ranks() const {
     const std::int32_t count = size();
     std::vector<std::int32_t> result(count > 0 ? static_cast<std::size_t>(count) : 0);
@@ -48,7 +56,7 @@ class ProcessSet {
   }
 
  private:
-  farandole_set id_ = kWorld;
+  farandole_set id_ = 0;  // 0 after a move: the world, which nobody removes
 };
 
 }  // namespace v1

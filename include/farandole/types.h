@@ -1,7 +1,7 @@
-// Element types and reduction operators of the C++ API.
+// Element types, buffers and reduction operators of the C++ API.
 //
-// Everything of this API lives in an inline namespace, so that a program may use it beside other
-// versions of Farandole without two definitions of one name.
+// The whole API is in an inline namespace, so that two versions of it in one program are different
+// symbols.
 #pragma once
 
 #include <farandole.h>
@@ -33,6 +33,7 @@ enum class DType : std::int32_t {
   kComplex128 = FARANDOLE_COMPLEX128,
 };
 
+// Which elements an operator takes, and what it does with them: farandole_reduce_op.
 enum class ReduceOp : std::int32_t {
   kSum = FARANDOLE_SUM,
   kAverage = FARANDOLE_AVERAGE,
@@ -45,7 +46,10 @@ enum class ReduceOp : std::int32_t {
   kAdasum = FARANDOLE_ADASUM,
 };
 
-// The 16-bit floats as bit patterns; C++20 has no type for them.
+// The peer of a recv() that takes a message from any rank.
+inline constexpr int kAnyRank = FARANDOLE_ANY_RANK;
+
+// 16-bit floats as bit patterns; C++20 has no type for them.
 struct Float16 {
   std::uint16_t bits;
 };
@@ -55,7 +59,7 @@ struct Bfloat16 {
 
 namespace detail {
 
-// Decided by kind and size, so that long and long long are both int64.
+// A farandole_dtype, or -1. Decided by kind and size, so that long and long long are both int64.
 template <typename T>
 constexpr int dtypeNumber() {
   if constexpr (std::is_same_v<T, bool>) return FARANDOLE_BOOL;
@@ -82,26 +86,29 @@ constexpr int dtypeNumber() {
 
 // A type that Farandole can move and reduce.
 template <typename T>
-concept Element = detail::dtypeNumber<T>()
->= 0;
+concept Element = (detail::dtypeNumber<T>() >= 0);
 
 template <Element T>
 constexpr DType dtypeOf() {
   return static_cast<DType>(detail::dtypeNumber<T>());
 }
 
-// Contiguous memory of elements: std::vector, std::array, std::span(pointer, count), SharedBuffer…
+// Elements in contiguous memory: std::vector, std::array, SharedBuffer, std::span(pointer, count).
 template <typename R>
 concept Buffer = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     Element<std::ranges::range_value_t<R>>;
 
-// One that can be written to.
+// A buffer that can be written to.
 template <typename R>
 concept MutableBuffer =
     Buffer<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
 template <Buffer R>
 using ElementOf = std::ranges::range_value_t<R>;
+
+// Numbers of elements, one for each member of a set.
+template <typename R>
+concept Splits = Buffer<R> && std::is_same_v<std::ranges::range_value_t<R>, std::int64_t>;
 
 }  // namespace v1
 }  // namespace farandole

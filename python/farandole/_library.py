@@ -63,7 +63,7 @@ _Function = Callable[..., int]
 class Library:
     """The functions of libfarandole.so, without their prefix: library().rank().
 
-    Every call releases the interpreter's lock, unless they were loaded with ctypes.PyDLL.
+    Every call releases the interpreter lock, unless they were loaded with ctypes.PyDLL.
     """
 
     path: str
@@ -142,7 +142,7 @@ def library() -> Library:
 
 
 def quick_library() -> Library:
-    """The same without giving up the interpreter's lock: for calls that never wait."""
+    """The same without releasing the interpreter lock, for calls that never wait."""
     global _quick
     if _quick is None:
         _quick = Library(library().path, PyDLL)
@@ -157,7 +157,7 @@ def library_version() -> str:
 
 
 def exception_of(info: _abi.ErrorInfo, code: int) -> Error:
-    """What the library says of a failure, as an exception; the texts are copied."""
+    """The library's description of a failure as an exception; the texts are copied."""
 
     def text(value: bytes | None) -> str:
         return (value or b"").decode("utf-8", "replace")
@@ -178,7 +178,7 @@ def check(code: int) -> None:
 
 
 def result_of(handle: int) -> _abi.ResultInfo:
-    """What the library says of an operation; valid until the handle is released."""
+    """The library's description of an operation; valid until the handle is released."""
     info = _abi.ResultInfo(struct_size=sizeof(_abi.ResultInfo))
     check(library().get_result(handle, byref(info)))
     return info

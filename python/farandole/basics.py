@@ -1,4 +1,4 @@
-"""What Horovod's scripts call the basics. `*_built` and `*_enabled` answer before init(), too."""
+"""The basic functions of Horovod. `*_built` and `*_enabled` also work before init()."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def init(
 
 
 def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
-    """A second set of the same ranks is refused: scripts take it for a mistake."""
+    """A second set of the same ranks is refused, as in Horovod."""
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
     for other in core.get_process_sets().values():
@@ -105,7 +105,7 @@ def mpi_built() -> bool:
 
 
 def gloo_enabled() -> bool:
-    """Scripts ask this to learn whether they can run without MPI: they can."""
+    """True, because scripts use it to find out whether they can run without MPI."""
     return True
 
 

@@ -1,8 +1,8 @@
-"""Completions told to Python: a queue of the library, and threads of ours that empty it.
+"""Completions in Python: a queue of the library, and Python threads that empty it.
 
-No thread of the library ever enters the interpreter. Whoever waits for an operation drives it and
-needs no thread; a thread serves the queue only while something is wanted of it that nobody waits
-for: a function to be called (`notify=`), a future of torch.distributed to be completed.
+No thread of the library ever enters the interpreter. A thread that waits for an operation drives it
+and needs no other; a thread serves the queue only while something must happen that no thread waits
+for: a function is to be called (`notify=`), a future of torch.distributed is to be completed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Completions:
     May be used from any thread. Belongs to one process: here() gives a fork child its own.
     """
 
-    # More than one helps if those who are told wait for somebody else to be told.
+    # More than one helps if callbacks wait for other callbacks.
     most_threads = 1
 
     _instances: ClassVar[dict[type, Completions]] = {}
@@ -175,7 +175,7 @@ class Completions:
 
 
 class _Told:
-    """An operation whose end a function is told of."""
+    """An operation whose completion is reported to a function."""
 
     def __init__(self, home: Completions, tag: int, notify: Callable[[Handle], None]) -> None:
         self.tag = tag

@@ -1,7 +1,7 @@
 """The core: life, ranks, process sets, and operations on raw memory, without NumPy or PyTorch.
 
 The one list of what there is; each name is defined in the module it is imported from here. What
-stands on the core (`farandole.numpy`, `.torch`, `.tensorflow`, `.c10d`) takes it from here.
+is built on the core (`farandole.numpy`, `.torch`, `.tensorflow`, `.c10d`) takes it from here.
 """
 
 from __future__ import annotations

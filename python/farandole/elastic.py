@@ -1,6 +1,6 @@
 """Elastic training, as far as a fixed world goes: State, commit, restore, sync, run.
 
-The number of ranks does not change here: nobody joins, and a lost rank ends the job, saying so.
+The number of ranks is fixed: no rank is added, and a lost rank ends the job with an error.
 """
 
 from __future__ import annotations

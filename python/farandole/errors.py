@@ -1,7 +1,8 @@
 """What can go wrong. All exceptions are `Error`, a RuntimeError that knows rank, host and tensor.
 
-`OperationFailed` and its subclasses come out of an operation that was started; the others say that
-the call itself was wrong.
+`OperationFailed` and its subclasses are failures of an operation that was started; the others say
+that the call itself was wrong. Each code of the C ABI has one exception (`BY_CODE`), of the same
+name but for `RankLost`, which is FARANDOLE_PEER_LOST.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class NotInitialised(Error, ValueError):
 
 
 class Forked(Error):
-    """The process was forked from a rank (a data-loading worker, say) and is not one itself."""
+    """This process was forked from a rank (a data-loading worker, say) and is not one itself."""
 
     code = _abi.FORKED
 
@@ -68,13 +69,16 @@ class OperationFailed(Error):
 
 
 class Mismatch(OperationFailed):
-    """Ranks disagree about dtype, shape, op, root or scale. The job can go on."""
+    """Ranks disagree about dtype, shape, reduction operator, root or scale. The job can go on."""
 
     code = _abi.MISMATCH
 
 
 class RankLost(OperationFailed):
-    """A rank died, or left while it was needed. Every later operation fails the same way."""
+    """A rank died, or left while it was needed. Every later operation fails the same way.
+
+    FARANDOLE_PEER_LOST in C, Code::kPeerLost in C++; `rank` is the one that was lost.
+    """
 
     code = _abi.PEER_LOST
 
@@ -92,13 +96,13 @@ class ShutDown(OperationFailed):
 
 
 class Unavailable(OperationFailed):
-    """Something outside could not be had: a socket, a file, the agent."""
+    """An external resource is missing: a socket, a file, the agent."""
 
     code = _abi.UNAVAILABLE
 
 
 class Internal(OperationFailed):
-    """A defect of Farandole itself."""
+    """A defect of Farandole, or a rank that breaks the protocol."""
 
     code = _abi.INTERNAL
 

@@ -1,7 +1,7 @@
 """Handles: operations in flight.
 
-A Handle keeps the buffers of its operation alive until that is done, even if the Handle is dropped.
-Waiting releases the interpreter's lock and lets signals through: Ctrl-C works.
+The buffers of an operation stay alive until it is done, even if its Handle is dropped. Waiting
+releases the interpreter lock and lets signals through: Ctrl-C works.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ._library import check, exception_of, last_error, library, result_of
 from .errors import Error, Timeout
 from .requests import Request
 
-# A signal that another thread of the process took is seen at the latest after this time.
+# A signal that another thread of the process took is handled after this time at the latest.
 _SLICE_MS = 200
 
 _forked = False
-# Operations whose Handle is gone while they go on: (id, buffers).
+# Operations in flight whose Handle is gone: (id, buffers).
 _orphans: collections.deque[tuple[int, object]] = collections.deque()
 
 
@@ -39,7 +39,7 @@ def forked() -> bool:
 
 
 class Result(NamedTuple):
-    """What an operation left: `address` is valid as long as its Handle is kept."""
+    """The result of an operation; `address` is valid as long as its Handle is kept."""
 
     address: int
     nbytes: int
@@ -61,7 +61,7 @@ class Handle:
         self._code: int | None = None  # once done
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until the operation is done; raises its error, or Timeout after so many seconds."""
+        """Waits until done; raises the operation's error, or Timeout after `timeout` seconds."""
         if self._code is None:
             self._wait(timeout)
         if self._code != _abi.OK:
@@ -83,13 +83,13 @@ class Handle:
             if self.done():
                 return
             if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
-                raise last_error(code)  # a fork child, a shutdown under way
+                raise last_error(code)  # a fork child, a concurrent shutdown
             if end is not None and time.monotonic() >= end:
                 name = self.name
                 raise Timeout(f"'{name}' is not done after {timeout} s", tensor=name)
 
     def done(self) -> bool:
-        """Whether wait() would return at once. Drives pending work a little."""
+        """Whether wait() would return at once. Also makes a little progress on pending work."""
         if self._code is not None:
             return True
         flag = c_int32()
@@ -106,7 +106,7 @@ class Handle:
         return self._name or "operation"
 
     def exception(self) -> Error | None:
-        """The error of an operation that is done; None if it succeeded or goes on."""
+        """The error of a failed operation; None if it succeeded or is in flight."""
         if not self.done() or self._code == _abi.OK:
             return None
         return self._failure()
@@ -116,7 +116,7 @@ class Handle:
         return exception_of(info.error, info.code)
 
     def result(self) -> Result:
-        """What the operation left. Waits for it."""
+        """Waits for the operation and returns its result."""
         self.wait()
         info = result_of(self.id)
         return Result(
@@ -129,7 +129,7 @@ class Handle:
         )
 
     def cancel(self) -> bool:
-        """Withdraws the operation if no other rank has begun with it; whether that was possible."""
+        """Withdraws the operation if no other rank executes it yet; returns whether it did."""
         if self.done():
             return False
         code = library().cancel(self.id)
@@ -152,7 +152,7 @@ class Handle:
 
 
 def _sweep() -> None:
-    """Lets go of the buffers of orphans that are done. Others may be added at any moment."""
+    """Releases the buffers of orphans that are done. Others may be added at any moment."""
     found = library()
     flag = c_int32()
     for _ in range(len(_orphans)):
@@ -167,7 +167,7 @@ def _sweep() -> None:
 
 
 def handles_in_flight() -> int:
-    """Operations that go on although their Handle is gone."""
+    """The number of operations in flight whose Handle is gone."""
     if _orphans:
         _sweep()
     return len(_orphans)

@@ -1,4 +1,4 @@
-"""How a rank ends: in good order at interpreter exit, at once after an exception.
+"""How a rank ends: in an orderly way at interpreter exit, at once after an exception.
 
 An exception that leaves the program prints its traceback first. Then the rank ends with code 1,
 whatever threads, workers and destructors are still there, so that the other ranks learn of it at
@@ -21,14 +21,14 @@ from typing import Any
 from ._library import library
 from .handles import forked
 
-# Functions registered with atexit have so much time after an exception.
+# The time that functions registered with atexit have after an exception.
 _SECONDS = 0.7
 
 _installed = False
 _failed = False
 _previous_hook: Any = None
 _previous_exit: Any = None
-_failing = False  # the last sys.exit() had another code than 0; somebody may have caught it
+_failing = False  # the last sys.exit() had a code other than 0; it may have been caught
 
 
 def install(size: int) -> None:

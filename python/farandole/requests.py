@@ -1,4 +1,4 @@
-"""Requests: operations to be. The one place that fills a farandole_request."""
+"""Requests: descriptions of operations to start. The only place that fills a farandole_request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _shapes: dict[tuple[int, ...], Array[c_int64]] = {}
 
 
 def _numbers(values: Sequence[int]) -> Array[c_int64]:
-    """The library copies them; the same few shapes come again and again."""
+    """As a C array, cached: the same few shapes recur. The library copies it."""
     key = tuple(values)
     found = _shapes.get(key)
     if found is None:
@@ -91,7 +91,7 @@ def make(
 
 
 class Fields(TypedDict, total=False):
-    """Those of make() that a caller of Request may give."""
+    """The arguments of make() that a caller of Request may give."""
 
     input: int
     output: int
@@ -108,7 +108,7 @@ class Fields(TypedDict, total=False):
 
 
 class Request:
-    """One operation to be, and the buffers to keep alive until it is done."""
+    """The description of an operation, and the buffers to keep alive until it is done."""
 
     __slots__ = ("keep", "name", "raw")
 

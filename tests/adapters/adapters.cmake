@@ -10,9 +10,22 @@ target_include_directories(adapters_files PRIVATE ${here} ${fashion} ${adapters}
 target_link_libraries(adapters_files PRIVATE farandole_options GTest::gtest_main GTest::gmock ZLIB::ZLIB)
 gtest_discover_tests(adapters_files TEST_PREFIX adapters. PROPERTIES LABELS adapters TIMEOUT 120 DISCOVERY_TIMEOUT 60)
 
+# farandole.h as C99 and as C++11, without a warning.
+foreach(language c_header.c c_header_cpp11.cc)
+  string(REGEX REPLACE "[.](cc|c)$" "" name ${language})
+  add_library(adapters_${name} OBJECT ${here}/${language})
+  target_include_directories(adapters_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(adapters_${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  set_target_properties(adapters_${name} PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF CXX_STANDARD 11 CXX_EXTENSIONS OFF)
+endforeach()
+add_executable(adapters_headers ${here}/c_header_test.cc)
+target_include_directories(adapters_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(adapters_headers PRIVATE adapters_c_header adapters_c_header_cpp11 farandole_options GTest::gtest_main)
+gtest_discover_tests(adapters_headers TEST_PREFIX adapters. PROPERTIES LABELS adapters TIMEOUT 60 DISCOVERY_TIMEOUT 60)
+
 # Cases that need somebody to wait for or to disagree with: they run on 2 and 3 ranks.
 set(not_alone CppApi.WaitGivesUpAndMayBeRepeated CppApi.MismatchesNameTheTensorAndTheJobGoesOn
-  CppApi.ADroppedHandleIsWithdrawn Broadcast.DifferentNumbersOfTensorsAreAnErrorEverywhere)
+  CppApi.ADroppedHandleIsWithdrawn CppApi.SendsAndReceivesInTheBackground Broadcast.DifferentNumbersOfTensorsAreAnErrorEverywhere)
 list(JOIN not_alone ":" not_alone)
 
 # adapters_on_ranks(target): one test per number of ranks; 1 is the program alone.

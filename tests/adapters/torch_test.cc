@@ -287,7 +287,8 @@ TEST(DistributedOptimizer, RefusesBadSettings) {
   const auto sgd = makeSgd(model);
   EXPECT_THROW(DistributedOptimizer(*sgd, {.gradientPredivideFactor = 0}), farandole::Error);
   EXPECT_THROW(DistributedOptimizer(*sgd, {.backwardPassesPerStep = 0}), farandole::Error);
-  EXPECT_THROW(DistributedOptimizer(*sgd, {.set = 12345}), farandole::Error);
+  EXPECT_THROW(DistributedOptimizer(*sgd, {.set = farandole::ProcessSetId{12345}}),
+               farandole::Error);
 }
 
 TEST(Broadcast, GivesEveryRankTheRootsTensors) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLargestState = std::int64_t{1} << 42;
 constexpr std::int64_t kFailedAtRoot = -1;
 
-// Ranks with different numbers of tensors would wait for each other for ever.
+// Ranks with different numbers of tensors would wait for each other forever.
 void checkSameCount(std::size_t count, const Options& options) {
   const auto mine = static_cast<std::int64_t>(count);
   std::array<std::int64_t, 2> bounds{mine, -mine};
@@ -52,7 +52,7 @@ void broadcastParameters(const std::vector<at::Tensor>& tensors, int root, const
     request.operation = FARANDOLE_BROADCAST;
     request.dtype = static_cast<std::int32_t>(dtypeOfTensor(dense[i], names[i]));
     request.root = root;
-    request.set = options.set;
+    request.set = static_cast<farandole_set>(options.set);
     request.name = names[i].c_str();
     request.input = dense[i].data_ptr();
     request.output = dense[i].data_ptr();
@@ -60,7 +60,7 @@ void broadcastParameters(const std::vector<at::Tensor>& tensors, int root, const
     request.shape = dense[i].sizes().data();
     request.ndim = static_cast<std::int32_t>(dense[i].dim());
   }
-  std::vector<Handle> handles = Handle::submit(requests);
+  std::vector<Handle> handles = detail::submit(requests);
   for (std::size_t i = 0; i < handles.size(); ++i) {
     handles[i].wait();
     if (dense[i].data_ptr() != tensors[i].data_ptr()) tensors[i].detach().copy_(dense[i]);

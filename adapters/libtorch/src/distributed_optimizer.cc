@@ -87,7 +87,7 @@ struct Bucket {
 
 }  // namespace
 
-// Shared with nobody but the owner: hooks hold it weakly.
+// Owned by the optimizer alone: hooks hold it weakly.
 struct DistributedOptimizer::State {
   State(::torch::optim::Optimizer& wrapped, const DistributedOptimizerOptions& settings)
       : optimizer(wrapped), options(settings) {}
@@ -206,7 +206,7 @@ void DistributedOptimizer::State::submit(Bucket& bucket) {
   request.operation = FARANDOLE_ALLREDUCE;
   request.dtype = static_cast<std::int32_t>(bucket.dtype);
   request.op = static_cast<std::int32_t>(options.op);
-  request.set = options.set;
+  request.set = static_cast<farandole_set>(options.set);
   request.name = bucket.name.c_str();
   request.input = bucket.memory->data();
   request.output = bucket.memory->data();
@@ -214,7 +214,7 @@ void DistributedOptimizer::State::submit(Bucket& bucket) {
   request.ndim = 1;
   request.prescale = 1.0 / options.gradientPredivideFactor;
   request.postscale = options.gradientPredivideFactor;
-  bucket.handle = Handle::submit(request);
+  bucket.handle = detail::submit(request);
 }
 
 void DistributedOptimizer::State::synchronizeAll() {
@@ -259,7 +259,7 @@ DistributedOptimizer::DistributedOptimizer(::torch::optim::Optimizer& optimizer,
     throw Error(Code::kInvalidArgument,
                 "backwardPassesPerStep must be at least 1 and gradientPredivideFactor positive");
   }
-  if (farandole_set_rank(options.set) < 0) {
+  if (farandole_set_rank(static_cast<farandole_set>(options.set)) < 0) {
     throw Error(Code::kInvalidArgument,
                 "a DistributedOptimizer needs farandole::init() and a process set that this rank "
                 "is a member of");

@@ -52,7 +52,7 @@ def callbacks(keras: Any) -> SimpleNamespace:
     Callback: Any = keras.callbacks.Callback
 
     class CommitStateCallback(Callback):
-        """Commits the state every so many batches, and after every epoch."""
+        """Commits the state after a number of batches, and after every epoch."""
 
         def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
             super().__init__()

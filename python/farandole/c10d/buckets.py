@@ -52,7 +52,7 @@ class _Place:
 
 
 class Buckets:
-    """The storages that DDP has given so far. The interpreter's lock guards it."""
+    """The storages that DDP has used so far. Guarded by the interpreter lock."""
 
     def __init__(self) -> None:
         self._places: dict[int, _Place] = {}  # by address of the storage's memory
@@ -86,20 +86,20 @@ class Buckets:
         return place, address
 
     def end_of_backward(self) -> None:
-        """What came last probably does so again."""
+        """The bucket that came last in this backward() will probably be last in the next."""
         if self._latest is not None:
             for place in self._places.values():
                 place.last = place is self._latest
             self._latest = None
 
     def _sweep(self) -> None:
-        """Forgets storages that are no more."""
+        """Forgets storages that no longer exist."""
         gone = [base for base, place in self._places.items() if place.reference.expired()]
         for base in gone:
             del self._places[base]
 
     def _exchange(self, place: _Place, storage: Any) -> None:
-        """Leaves the storage as it is where anything is missing."""
+        """Exchanges the pages; leaves the storage as it is if a condition is not met."""
         nbytes = storage.nbytes()
         pages = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         if storage.is_shared() or not _movable(storage) or not _room_for(pages):
@@ -131,12 +131,12 @@ def _storage(tensor: torch.Tensor) -> Any:
 
 
 def _movable(storage: Any) -> bool:
-    """False if something outside of PyTorch, such as a numpy array, uses the same memory."""
+    """False if something outside PyTorch, such as a numpy array, uses the same memory."""
     return bool(storage.resizable()) if hasattr(storage, "resizable") else True
 
 
 def _room_for(nbytes: int) -> bool:
-    """For the moment of the exchange; where there is none, older versions of PyTorch crash."""
+    """Whether /dev/shm has room for the exchange; without, older versions of PyTorch crash."""
     try:
         status = os.statvfs("/dev/shm")
     except OSError:

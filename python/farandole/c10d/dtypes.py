@@ -1,4 +1,4 @@
-"""PyTorch's element types and reductions in the words of farandole.h."""
+"""PyTorch's element types and reductions as numbers of farandole.h."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""all_to_all, send, recv: what goes from one rank to another."""
+"""all_to_all, send, recv: data from one rank to another."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Exchange(Group):
         dtype, count = movable(packed)
         scale = count // packed.numel() if packed.numel() else 1
 
-        # How much comes is the others' to say: it is looked at before anything is written.
+        # The other ranks decide the size: it is checked before anything is written.
         def finish(result: Any) -> None:
             done = result(0)
             expected = [each * scale for each in received]

@@ -121,7 +121,7 @@ class Group(_c10d.ProcessGroup):
         self._check_usable(name)
         home = self._home
         if opts is not None and not getattr(opts, "asyncOp", True):
-            # The caller waits at once: nothing has to be kept for anybody else.
+            # The caller waits at once, so nothing has to be kept.
             request.set = self._set
             request.flags = ORDERED_WAITING
             run(home, name, request, self._limit_of(opts), finish, (result, keep))

@@ -1,12 +1,12 @@
 """Where the works of torch.distributed are at home: their queue, and what must outlive them.
 
-Works that somebody waits for need no thread: the waiting thread itself drives them. Only a future
-must be completed by somebody else (`wanted`), so that a plain sequence of blocking calls never
+Works that a thread waits for need no other: the waiting thread itself drives them. Only a future
+must be completed by another thread (`wanted`), so that a plain sequence of blocking calls never
 wakes a thread.
 
 Started works are kept here until they are done: the engine writes into their tensors. Older
-versions of PyTorch drop the Python half of a Work that C++ holds, and C++ then waits for ever; so
-the last works that nobody has waited for yet are kept, too.
+versions of PyTorch drop the Python half of a Work that C++ holds, and C++ then waits forever; so
+the last works that have not been waited for are kept, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Home(Completions):
         self.submit = quick_library().submit
         self.release = quick_library().release
         self.unclaimed: collections.deque[Work] = collections.deque(maxlen=_MOST_UNCLAIMED)
-        # Operations that somebody stopped waiting for, and their memory: kept to the end.
+        # Operations whose waiter gave up, and their memory: kept to the end.
         self.abandoned: list[tuple[int, Any]] = []
         self.buckets = Buckets()
         self.late = Late()

@@ -1,7 +1,7 @@
-"""Futures of works that backward() drives to their end, in case that it does not.
+"""Futures of works that backward() should drive to their end, in case it does not.
 
 That is so in the first step with DDP's static_graph, where DDP waits before it could; and after an
-exception. No thread is woken for a work: while there are any, one looks around now and then.
+exception. No thread is woken for a work: while there are any, one checks periodically.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tensors as the engine needs them: dense, in host memory, in one piece."""
+"""Tensors as the engine needs them: dense, contiguous, in host memory."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def usable(tensor: torch.Tensor) -> bool:
 
 
 def size_of(tensor: torch.Tensor) -> int:
-    """In bytes."""
+    """The size in bytes."""
     return tensor.numel() * tensor.element_size()
 
 

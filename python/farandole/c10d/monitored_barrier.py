@@ -1,4 +1,4 @@
-"""A barrier that can tell who has not come: everybody reports to the first rank, which answers."""
+"""A barrier that names the missing ranks: all report to the first rank, which answers."""
 
 from __future__ import annotations
 

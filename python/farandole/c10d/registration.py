@@ -77,7 +77,7 @@ def backend_for(backend: str | None, replace: bool) -> str | None:
 @contextlib.contextmanager
 def _exceptions_shown_first() -> Iterator[None]:
     """Newer versions of PyTorch hold back what sys.excepthook prints until it returns; ours, which
-    ends the rank, does not return. So PyTorch's goes inside of ours."""
+    ends the rank, does not return. So PyTorch's goes inside ours."""
     from .. import leaving
 
     if sys.excepthook is not leaving._on_exception:

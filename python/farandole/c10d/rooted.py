@@ -54,7 +54,7 @@ class Rooted(Group):
                     )
             parts = memory.pack(inputs)
 
-        # The parts' size is the root's to say: it is looked at before anything is written.
+        # The root decides the sizes of the parts: they are checked before anything is written.
         def finish(result: Any) -> None:
             memory.take("scatter", result(0).bytes(), output)
 

@@ -1,4 +1,4 @@
-"""allreduce of sparse tensors: everybody gets everybody's entries and adds them up."""
+"""allreduce of sparse tensors: every rank gets the entries of all ranks and adds them up."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def _gather(group: ProcessGroup, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
-    """Everybody's rows; counts[i] are those of member i."""
+    """The rows of all members; counts[i] is the number of member i."""
     outputs = [torch.empty((count, *tensor.shape[1:]), dtype=tensor.dtype) for count in counts]
     group.allgather([outputs], [tensor.contiguous()]).wait()
     return outputs
 
 
 def allreduce_sparse(group: ProcessGroup, tensor: torch.Tensor, opts: Any) -> Work:
-    """In place. Only sums make sense; done when this returns."""
+    """In place, and done when this returns. Only sums are supported."""
     if tensor.layout != torch.sparse_coo:
         raise errors.InvalidArgument(
             f"all_reduce: tensors of layout {tensor.layout} cannot be reduced: see to_dense()"

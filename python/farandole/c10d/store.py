@@ -44,7 +44,7 @@ class _Answer:
         self._body: Any = None
 
     def take(self, limit: float | None) -> bytes:
-        """Waits so many seconds; may be called again after a Timeout."""
+        """Waits for that many seconds; may be called again after a Timeout."""
         end = None if limit is None else time.monotonic() + limit
 
         def wait(handle: Any) -> None:

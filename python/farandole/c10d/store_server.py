@@ -2,8 +2,8 @@
 
 A request and its answer are each a fixed header and a body, sent within a process set of the
 store's own, so they are authenticated like everything else in the job. No request makes the
-server wait: whoever waits for a key asks again. Nor does a client that stands still: the server
-takes a client's next request when it has taken its last answer, and serves the others meanwhile.
+server wait: a client that waits for a key retries. Nor does a stopped client: the server accepts
+the next request of a client after its last answer was taken, and serves the others meanwhile.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Keys:
 
 
 class Server:
-    """Answers the other ranks, in a thread of the first one that waits for no single rank."""
+    """Answers the other ranks, in a thread of the first rank that never waits for a single one."""
 
     def __init__(self, channel: Channel, keys: Keys) -> None:
         self._channel = channel
@@ -130,7 +130,7 @@ class Server:
             try:
                 next(self._clients[rank])
             except (errors.Error, StopIteration):
-                # It is lost or makes no sense, the job is over, or this rank has left it.
+                # The peer is lost or sent nonsense, the job is over, or this rank has left it.
                 del self._clients[rank]
 
     def _serve_client(self, rank: int) -> Iterator[None]:

@@ -91,7 +91,7 @@ def run(
 
 
 class _Future(torch.futures.Future):
-    """Who waits for it drives the operations, instead of waiting for the thread that would."""
+    """A thread that waits for it drives the operations itself."""
 
     def __init__(self, work: Work) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Work(_c10d.Work):
     _code = _abi.OK
     _tag = 0
     _settled = False
-    _claimed = False  # somebody has waited, or has a future
+    _claimed = False  # it has been waited for, or has a future
     _error: BaseException | None = None
     _waiting = 0
     _future: _Future | None = None

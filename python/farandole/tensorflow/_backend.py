@@ -150,7 +150,7 @@ def backend(number: int = 0) -> Any:
 
 
 def refuse_xla(what: str) -> None:
-    """XLA compiles whole functions and cannot wait for other ranks inside of them."""
+    """XLA compiles whole functions and cannot wait for other ranks inside them."""
     graph = tf.compat.v1.get_default_graph()
     if control_flow_util.GraphOrParentsInXlaContext(graph):
         raise InvalidArgument(

@@ -14,7 +14,7 @@ from ._reduction import Reduction
 from .interrupts import withdraw_on_ctrl_c
 
 # tf.function puts stateful operations in a row. These may run in any order, since names match them
-# between ranks, and must run even if nobody reads the result here: others may wait.
+# between ranks, and must run even if the result is not used here: other ranks may wait.
 _INDEPENDENT = (
     "FarandoleAllreduce",
     "FarandoleGroupedAllreduce",

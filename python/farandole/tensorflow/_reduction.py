@@ -8,7 +8,7 @@ from typing import Any, Iterator, NamedTuple
 
 _here = threading.local()
 
-# Who waits for a reduction (ops/step.h has the same numbers).
+# Which thread waits for a reduction (ops/step.h has the same numbers).
 NOBODY = 0  # gradients are many, and travel while others are made
 PROGRAM = 1
 LAST = 2  # the last gradients of a step: nothing else is left to do
@@ -16,7 +16,7 @@ LAST = 2  # the last gradients of a step: nothing else is left to do
 
 @contextlib.contextmanager
 def awaited_by(whom: int) -> Iterator[None]:
-    """Who waits for the reductions made within."""
+    """Which thread waits for the reductions made within."""
     before = getattr(_here, "awaited", PROGRAM)
     _here.awaited = whom
     try:

@@ -3,7 +3,7 @@
 The cache is FARANDOLE_CACHE, or farandole in XDG_CACHE_HOME or ~/.cache; where that cannot be
 written, a folder of this user's in the temporary directory. A library's name tells TensorFlow's
 version and a digest of everything it was made of, so versions live side by side. It is written
-under another name and renamed; its own digest lies beside it, so a damaged one is made anew.
+under another name and renamed; its digest is beside it, so a damaged one is compiled again.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def _part(name: str | None, part: Any) -> str | None:
 
 
 def _sparse(slices: Any, name: str | None, op: int, pre: float, post: float, set: Any) -> Any:
-    """Rows that several ranks have are added by whoever applies them."""
+    """Rows that several ranks have are added when they are applied."""
     if op not in (Sum, Average):
         raise NotImplementedError(
             "IndexedSlices can be reduced with Sum and Average only: use sparse_as_dense=True"

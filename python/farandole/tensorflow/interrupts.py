@@ -1,6 +1,6 @@
 """Ctrl-C while a graph waits for another rank.
 
-The main thread is inside of TensorFlow then, where Python runs no signal handler before the graph
+The main thread is inside TensorFlow then, where Python runs no signal handler before the graph
 ends. So a thread of ours hears of the signal and withdraws the operations in flight; the graph ends
 with an error, and Python raises KeyboardInterrupt. A program's own handler for SIGINT is left
 alone: it may want the step to be finished.
@@ -61,7 +61,7 @@ def _ours_no_more() -> None:
 
 
 def withdraw_on_ctrl_c(withdraw: Callable[[], None]) -> None:
-    """Works once, on the main thread, and only if nobody else (asyncio) listens in this way."""
+    """Works once, on the main thread, and only if asyncio or the like has no wake-up fd."""
     global _started
     if _started or threading.current_thread() is not threading.main_thread():
         return

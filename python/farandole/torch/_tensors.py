@@ -13,7 +13,7 @@ from ..errors import InvalidArgument
 
 _DTYPES: dict[torch.dtype, DType] = types_of(torch)
 
-# What nobody calculates with here can still be moved, as something of the same width.
+# Types without arithmetic here can still be moved, as another type of the same width.
 _MOVED: dict[torch.dtype, DType] = {}
 for _name, _kind in (
     ("uint32", DType.INT32),
@@ -63,7 +63,7 @@ def check(tensor: Any, what: str) -> None:
 
 
 def tell_of_device(device: torch.device) -> None:
-    """Says once that this is not the quickest way."""
+    """Warns once that the tensor is copied through host memory."""
     global _told_of_devices
     if _told_of_devices:
         return
@@ -104,5 +104,5 @@ if hasattr(torch.sparse, "check_sparse_tensor_invariants"):
 
 
 def sparse(indices: torch.Tensor, values: torch.Tensor, size: Any) -> torch.Tensor:
-    """A sparse tensor of what other ranks sent: indices outside of it are an error."""
+    """A sparse tensor of what other ranks sent: indices outside it are an error."""
     return torch.sparse_coo_tensor(indices, values, size, **_CHECKED)

@@ -1,7 +1,7 @@
 """The collective operations that can be differentiated.
 
-As everywhere in data-parallel training the loss is thought of as the average over the ranks: what
-went to all of them comes back averaged.
+As usual in data-parallel training, the loss is the average over the ranks: the gradient of what
+went to all of them is averaged.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def allgather(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """All ranks' tensors, one behind the other; first dimensions may differ."""
+    """The tensors of all ranks, concatenated; first dimensions may differ."""
     return _Allgather.apply(tensor, name, process_set)
 
 

@@ -2,7 +2,7 @@
 
 Layout of a bucket: the gradients, each aligned to 64 bytes, then two numbers for each of them, its
 marks: whether some rank has a gradient at all, and whether it is sparse. After the reduction every
-rank knows from the marks which parameters nobody used (their gradient stays None) and which are
+rank knows from the marks which parameters no rank used (their gradient stays None) and which are
 sparse.
 """
 
@@ -49,7 +49,7 @@ class Slot:
         self.ready = False  # the gradient is complete
         self.version: int | None = None  # of p.grad when its reduction began
         self.used = False  # p.grad was not None when it was ready
-        self.sparse = False  # reduced by allgather, outside of buckets
+        self.sparse = False  # reduced by allgather, outside the buckets
         self.pending: Any = None  # a reduction of this parameter alone
         self.hook: Any = None
 
@@ -183,7 +183,7 @@ class Bucket:
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
     def take_out(self) -> list[Slot]:
-        """Results into p.grad, or none where nobody had one; returns slots that are sparse."""
+        """Results into p.grad, or None where no rank had one; returns slots that are sparse."""
         marks = self.marks.real if self.marks.is_complex() else self.marks
         numbers = marks.tolist()
         sparse: list[Slot] = []

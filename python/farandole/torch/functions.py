@@ -1,4 +1,4 @@
-"""The same start everywhere: parameters, optimizer state, objects."""
+"""Equal parameters, optimizer state and objects on all ranks."""
 
 from __future__ import annotations
 

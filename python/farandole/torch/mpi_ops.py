@@ -75,7 +75,7 @@ def _what(operation: str, name: str | None) -> str:
 
 
 def _finish_into(target: torch.Tensor, staged: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """Brings what is not there yet into the tensor that the caller gets."""
+    """Copies the result into the tensor that the caller gets, unless it is there already."""
 
     def finish() -> torch.Tensor:
         if staged.data_ptr() != target.data_ptr() or staged.device != target.device:
@@ -144,7 +144,7 @@ def reduce_and_wait(
     postscale: float,
     process_set: AnySet,
 ) -> torch.Tensor:
-    """Like starting and waiting, without waking the thread that would work meanwhile."""
+    """Starts and waits, without waking the background thread."""
     request, finish = _reduce_request(
         tensor, in_place, name, op, prescale, postscale, process_set, will_wait=True
     )
@@ -343,7 +343,7 @@ def allgather_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """All ranks' tensors, one behind the other; first dimensions may differ."""
+    """The tensors of all ranks, concatenated; first dimensions may differ."""
     part = submit(_gather_request(tensor, name, process_set))
     return Handle([part], lambda: _library_result(part, tensor.dtype, tensor.device)[0])
 
@@ -549,7 +549,7 @@ def grouped_reducescatter_async(
 
 
 def join(device: Any = -1) -> int:
-    """No more data here; returns, when all ranks have joined, the last one that did."""
+    """This rank has no more data. Waits until all ranks have joined; returns the last one."""
     return core.join()
 
 

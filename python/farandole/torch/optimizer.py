@@ -70,7 +70,7 @@ def _as_groups(
     groups: int | Sequence[Sequence[torch.Tensor]] | None,
     parameters: Sequence[torch.Tensor],
 ) -> list[list[torch.Tensor]]:
-    """`groups` as lists of parameters; a number cuts the parameters into so many."""
+    """`groups` as lists of parameters; a number is that of the groups to make."""
     if groups is None:
         return []
     if isinstance(groups, int):

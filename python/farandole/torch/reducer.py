@@ -1,7 +1,7 @@
 """Reducer: reduces the gradients of an optimizer's parameters while backward() runs.
 
-A hook behind each parameter counts. When a bucket's gradients are all there they are copied in,
-p.grad points there, and the bucket is reduced at once. synchronize() sees to the rest.
+A hook on each parameter counts gradients. When all gradients of a bucket are ready, they are copied
+in, p.grad points there, and the bucket is reduced at once. synchronize() reduces the rest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def after_accumulation(parameter: torch.Tensor, action: Callable[[], None]) -> A
     """
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return (parameter.register_post_accumulate_grad_hook(lambda _: action()),)
-    # The tensor knows its accumulator only weakly: whoever holds the hook must hold it, too.
+    # The tensor knows its accumulator only weakly: the holder of the hook must hold it, too.
     with torch.enable_grad():
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
 
@@ -74,7 +74,7 @@ class Reducer:
         self.groups: list[list[Slot]] = []
         self.buckets: list[Bucket] = []
         self.synchronized = False
-        self._begun = False  # whether a gradient has come since the last step
+        self._begun = False  # whether a gradient has arrived since the last step
         self._lock = threading.RLock()
         self._generation = core.generation()
         self._prefix = f"gradients.{_next_number()}"
@@ -121,7 +121,7 @@ class Reducer:
         return wire if wire is not None and parameter.is_floating_point() else parameter.dtype
 
     def _custom(self) -> bool:
-        """Somebody else's compression works on one tensor at a time."""
+        """A compression class of the user's works on one tensor at a time."""
         return not hasattr(self.compression, "wire")
 
     def _fill(self, slots: Sequence[Slot], groups: Sequence[Sequence[Slot]]) -> None:
@@ -135,7 +135,7 @@ class Reducer:
         self.buckets += fill(dense, [group for group in kept if group], prefix, self._wire)
 
     def _rebuild(self) -> None:
-        """All buckets anew: after another init(), or without parameters that turned out sparse."""
+        """Makes all buckets again: after another init(), or without parameters that are sparse."""
         self.buckets = []
         for slot in self.slots:
             slot.bucket = None
@@ -187,7 +187,7 @@ class Reducer:
         )
 
     def _complete(self) -> None:
-        """No more gradients will come: the rest starts with what there is."""
+        """No more gradients will arrive: the remaining buckets start with those that have."""
         for slot in self.slots:
             if not slot.ready and slot.bucket is None:
                 self._start_alone(slot, slot.parameter.grad)
@@ -212,7 +212,7 @@ class Reducer:
         if self.sparse_as_dense and grad is not None and grad.is_sparse:
             grad = grad.to_dense()
         if slot.sparse:
-            # All ranks must speak of whole rows; zero_grad() may have left something else.
+            # All ranks must have whole rows; zero_grad() may have left something else.
             if grad is None or (grad.is_sparse and grad._nnz() == 0):
                 grad = _no_rows(slot.parameter)
             elif not grad.is_sparse or grad.sparse_dim() != 1:
@@ -267,7 +267,7 @@ class Reducer:
         self._compared = True
 
     def _check_untouched(self) -> None:
-        """Whoever changes a gradient while it is being reduced gets neither the old nor the new."""
+        """Refuses gradients that were changed during their reduction: neither old nor new."""
         for slot in self.slots:
             grad = slot.parameter.grad
             if not slot.ready or not slot.used:
@@ -288,7 +288,7 @@ class Reducer:
             )
 
     def _abandon(self) -> None:
-        """Lets operations that are under way end, so that the next step finds none."""
+        """Waits for the operations in flight, so that the next step begins with none."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         for bucket in self.buckets:
             if bucket.handle is not None:

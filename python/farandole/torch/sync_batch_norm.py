@@ -33,7 +33,7 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         if not self.training:
-            # Ranks may evaluate on their own: nobody waits for anybody.
+            # Ranks may evaluate on their own: no rank waits for another.
             return torch.nn.functional.batch_norm(
                 input,
                 self.running_mean,
@@ -67,7 +67,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def _exact(tensor: torch.Tensor) -> torch.Tensor:
-    """16-bit floats are too short for sums."""
+    """16-bit floats are too narrow for sums."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 

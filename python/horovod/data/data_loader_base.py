@@ -33,7 +33,7 @@ _END = object()
 
 
 class AsyncDataLoaderMixin:
-    """Put before a loader: batches are made in a thread, so many ahead; 0: none."""
+    """Put before a loader: batches are made in a thread, up to that many ahead; 0: none."""
 
     def __init__(
         self,

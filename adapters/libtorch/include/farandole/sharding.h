@@ -34,12 +34,12 @@ class Sharding {
   // Throws std::invalid_argument unless 0 <= rank < ranks.
   explicit Sharding(const ShardingOptions& options);
 
-  // This rank's samples in this epoch, in order.
+  // The samples of this rank in this data epoch, in order.
   std::vector<std::size_t> indices(std::uint64_t epoch) const;
-  // How many they are.
+  // The number of samples of this rank in an epoch.
   std::size_t size() const;
-  // The same on all ranks: steps of this batch size that every rank can do. With kUneven the last
-  // batch of some ranks may be shorter, or missing; the count is that of the longest shard.
+  // The number of steps of this batch size; the same on all ranks. With kUneven the last batch of
+  // some ranks may be shorter, or missing: the number is that of the longest shard.
   std::size_t steps(std::size_t batchSize) const;
 
  private:

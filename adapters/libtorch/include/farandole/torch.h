@@ -22,17 +22,17 @@
 namespace farandole::torch {
 
 struct DistributedOptimizerOptions {
-  // Gradients are reduced in buckets; one takes parameters until it has this many bytes. Smaller:
-  // the first one starts earlier; larger: fewer operations. Adasum, which is defined per tensor,
-  // ignores it.
+  // Gradients are reduced in buckets; a bucket takes parameters until it has this many bytes. With
+  // smaller ones the first starts earlier, with larger ones there are fewer operations. Adasum,
+  // which is defined per tensor, ignores it.
   std::size_t bucketBytes = std::size_t{2} << 20;
   ReduceOp op = ReduceOp::kAverage;
   // Gradients are divided by this before the sum and multiplied by it after: keeps float16 sums of
   // many ranks in range.
   double gradientPredivideFactor = 1.0;
-  // So many backward() calls are accumulated (summed) before gradients are reduced.
+  // The number of backward() calls whose gradients are summed before they are reduced.
   int backwardPassesPerStep = 1;
-  farandole_set set = kWorld;
+  ProcessSetId set = kWorld;
   // Names the operations. Two optimizers that are in flight at once need two names.
   std::string name = "gradients";
 };
@@ -42,17 +42,17 @@ struct DistributedOptimizerOptions {
 // A hook on every parameter copies its gradient, as soon as backward() has produced it, into its
 // place in a bucket of shared memory and points p.grad there; when the last gradient of a bucket is
 // in, the bucket's allreduce starts, while backward() goes on with earlier layers. So there is one
-// copy, and none back. Buckets hold parameters in reverse order of registration. A gradient that
-// already lies in its place (after zero_grad() instead of zeroGrad()) is not copied.
+// copy, and none back. Buckets hold parameters in reverse order of registration. A gradient that is
+// already in its place (after zero_grad() instead of zeroGrad()) is not copied.
 //
 // A parameter without a gradient contributes zeros, and gets the reduction of the others: ranks may
 // use different parts of a model. A parameter that no rank used therefore has a gradient of zeros
 // after the first step, not an undefined one. Sparse gradients are made dense.
 //
 // Parameters must be dense CPU tensors, the same on all ranks; those that require no gradient now
-// are left alone for ever. Not thread-safe, but backward() may run on any thread. The wrapped
+// are never reduced. Not thread-safe, but backward() may run on any thread. The wrapped
 // optimizer must outlive this one. Destruction removes the hooks; p.grad stays valid.
-// Failures throw farandole::Error, which names the rank at fault; backward(), too.
+// Failures throw farandole::Error, which names the rank at fault; so does backward().
 class DistributedOptimizer {
  public:
   explicit DistributedOptimizer(::torch::optim::Optimizer& optimizer,

@@ -25,7 +25,7 @@ class DistributedSampler : public ::torch::data::samplers::Sampler<> {
 
   void reset(c10::optional<std::size_t> samples = c10::nullopt) override;
   c10::optional<std::vector<std::size_t>> next(std::size_t batchSize) override;
-  // Epoch and place in it.
+  // Saves the epoch and the place in it.
   void save(::torch::serialize::OutputArchive& archive) const override;
   // Throws c10::Error if the archive's place does not exist in this shard.
   void load(::torch::serialize::InputArchive& archive) override;

@@ -142,7 +142,7 @@ class Allreduce : public Reduction {
     if (count == 0) return done();
     std::vector<Tensor*> outputs(count);
     for (int i = 0; i < count; ++i) {
-      // Where nobody else reads the input it is reduced in place.
+      // Where nothing else reads the input it is reduced in place.
       OP_REQUIRES_OK_ASYNC(
           context,
           context->forward_input_or_allocate_output({i}, i, context->input(i).shape(), &outputs[i]),

@@ -1,4 +1,4 @@
-// The operations in flight, so that Ctrl-C can withdraw them: the main thread waits inside of
+// The operations in flight, so that Ctrl-C can withdraw them: the main thread waits inside
 // TensorFlow for a graph, which waits for another rank, and sees no signal before that ends.
 //
 // All functions may be called from any thread.

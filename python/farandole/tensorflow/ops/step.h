@@ -59,7 +59,7 @@ inline void* dataOf(const Tensor& tensor) {
   return bytes.empty() ? nothing() : const_cast<char*>(bytes.data());
 }
 
-// Who waits for the outcome; Python's _reduction.py has the same numbers.
+// Which thread waits for the outcome; Python's _reduction.py has the same numbers.
 enum class AwaitedBy {
   kNobody = 0,  // gradients of a step are many, and the rest of it goes on meanwhile
   kProgram = 1,
@@ -69,10 +69,9 @@ enum class AwaitedBy {
 // Owns itself from submit() on. The last completion ends the step, on whichever thread has brought
 // the operation to its end: Farandole's own, or TensorFlow's that waits for a moment in submit().
 //
-// TensorFlow cancels the rest of a step in which an operation failed. That is not followed here on
-// purpose: a failure of Farandole's is told to every rank, and every rank goes on to run whatever
-// does not depend on it, so that all ranks end the step alike and the next one finds nothing left
-// over. Withdrawing what happens to be in flight on this rank would leave the others with
+// TensorFlow cancels the rest of a step in which an operation failed. Farandole's operations
+// deliberately ignore that: every rank gets the failure, and every rank goes on to run whatever does
+// not depend on it, so that all ranks end the step alike and nothing is left over for the next one. Withdrawing what happens to be in flight on this rank would leave the others with
 // operations that never end.
 class Step {
  public:
@@ -152,7 +151,7 @@ class Step {
 
   // How many milliseconds this thread should wait for it, since being woken takes longer than most
   // operations do: for the last gradients; for what the program waits for, if it is small and
-  // nothing else is in flight. With more ranks than processors whoever is waited for needs this
+  // nothing else is in flight. With more ranks than processors the rank that is waited for needs this
   // one.
   int64_t worthWaiting() const {
     if (awaitedBy == AwaitedBy::kLast) return kLonger;
@@ -168,7 +167,7 @@ class Step {
     return elements <= kSmall ? kMoment : 0;
   }
 
-  // What is done by then has ended inside of it. If not, Farandole's own thread takes over.
+  // What is done by then has ended inside it. If not, Farandole's own thread takes over.
   static void waitFor(const std::vector<farandole_handle>& handles, int64_t milliseconds) {
     for (const auto handle : handles) {
       int32_t done = 0;
