@@ -36,7 +36,7 @@ class NetCommunicator final : public Communicator {
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                          Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return makeLocalReduction(context_, pieces, reduction);
     if (op == ReduceOp::kAdasum) return makeAdasum(context_, pieces, dtype, scale);
     Elements elements(Segments(pieces, sizeOf(dtype)), reduction, context_.options.wire);
@@ -127,7 +127,7 @@ class NetCommunicator final : public Communicator {
 
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
                              DType dtype, ReduceOp op, Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, counts[0], reduction);
     SlicePlan plan;
     std::int64_t total = 0;
@@ -138,7 +138,7 @@ class NetCommunicator final : public Communicator {
 
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, count, reduction);
     SlicePlan plan;
     if (chooseReduce(size(), bytesOf(count, dtype)) == Algorithm::kRoot) {
@@ -172,12 +172,6 @@ class NetCommunicator final : public Communicator {
  private:
   static std::size_t wireBytes(const Elements& elements) {
     return static_cast<std::size_t>(elements.segments().total()) * elements.wireBytes();
-  }
-
-  Reduction reductionOf(DType dtype, ReduceOp op, Scale scale) const {
-    if (op == ReduceOp::kAverage) scale.divisor *= size();
-    const bool sums = op == ReduceOp::kAverage || (op == ReduceOp::kAdasum && size() == 1);
-    return {dtype, sums ? ReduceOp::kSum : op, scale};
   }
 
   OperationPtr local(const void* in, void* out, std::int64_t count, const Reduction& reduction) {

@@ -25,7 +25,7 @@ class Adasum final : public MpiOperation {
   ~Adasum() override { abandon(requests_, std::move(scratch_)); }
 
  protected:
-  Advance advance() override {
+  Advance advance(Budget&) override {
     Advance result = Advance::kNothing;
     work_ = 0;
     while (work_ < kBudget) {

@@ -39,7 +39,7 @@ class NativeAllreduce final : public ChunkedOperation {
     return bytes(part.count);
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     const Scale rest = after(reduction_.scale);
     if (packed(part)) {
@@ -47,7 +47,7 @@ class NativeAllreduce final : public ChunkedOperation {
     } else {
       scaledCopy(out(part), out(part), part.count, reduction_, rest);
     }
-    if (packed(part) || !rest.identity()) moved += bytes(part.count);
+    if (packed(part) || !rest.identity()) budget.charge(bytes(part.count));
     return true;
   }
 
@@ -75,7 +75,7 @@ class GatheredAllreduce final : public ChunkedOperation {
     return each;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     const std::size_t each = bytes(part.count);
     std::vector<const void*> sources(static_cast<std::size_t>(members()));
@@ -89,7 +89,7 @@ class GatheredAllreduce final : public ChunkedOperation {
           reduce(std::span(&to, 1), sources, count, reduction_.dtype, reduction_.op,
                  reduction_.scale, Store::kCached);
         });
-    moved += each * sources.size();
+    budget.charge(each * sources.size());
     return true;
   }
 
@@ -133,17 +133,17 @@ class ExchangeAllreduce final : public ChunkedOperation {
     return own;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     if (step.phase == 0) {
       reduceMine(step);
-      moved += bytes(mine(part)) * static_cast<std::size_t>(members());
+      budget.charge(bytes(mine(part)) * static_cast<std::size_t>(members()));
       share(step);
       return false;
     }
     if (packed(part)) {
       unpack(part, step.scratch.data(), reduction_, Scale{});
-      moved += bytes(part.count);
+      budget.charge(bytes(part.count));
     }
     return true;
   }
@@ -223,7 +223,7 @@ class LocalReduction final : public ChunkedOperation {
         });
     return bytes(part.count);
   }
-  bool next(Step&, std::size_t&) override { return true; }
+  bool next(Step&, Budget&) override { return true; }
 
  private:
   const Reduction reduction_;
@@ -255,14 +255,14 @@ class Broadcast final : public ChunkedOperation {
     return packed(part) && sends ? bytes(part.count) : 0;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     if (packed(part)) {
       unpack(part, step.scratch.data(), plain_, Scale{});
-      moved += bytes(part.count);
+      budget.charge(bytes(part.count));
     } else if (me() == root_ && in(part) != out(part)) {
       scaledCopy(out(part), in(part), part.count, plain_, Scale{});
-      moved += bytes(part.count);
+      budget.charge(bytes(part.count));
     }
     return true;
   }

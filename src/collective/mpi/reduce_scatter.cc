@@ -60,7 +60,7 @@ class ReduceScatter final : public Pipeline {
     return 0;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const std::int64_t count = length(index(me()), step);
     if (count == 0) return true;
     const std::size_t each = bytes(count);
@@ -72,7 +72,7 @@ class ReduceScatter final : public Pipeline {
     void* const to = (aside_ ? result_.data() : out_) + bytes(offset(step));
     reduce(std::span(&to, 1), sources, count, reduction_.dtype, reduction_.op, reduction_.scale,
            Store::kCached);
-    moved += each * index(members());
+    budget.charge(each * index(members()));
     return true;
   }
 
@@ -155,12 +155,12 @@ class NativeReduce final : public ChunkedOperation {
     return bytes(part.count);
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     const Scale rest = after(reduction_.scale);
     if (me() != root_ || rest.identity()) return true;
     scaledCopy(out(part), out(part), part.count, reduction_, rest);
-    moved += bytes(part.count);
+    budget.charge(bytes(part.count));
     return true;
   }
 

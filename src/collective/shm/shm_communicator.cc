@@ -24,7 +24,7 @@ class ShmCommunicator final : public Communicator {
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                          Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return makeLocalReduction(context_, pieces, reduction);
     if (op == ReduceOp::kAdasum) return makeAdasum(context_, pieces, dtype, scale);
     return makeAllreduce(context_, pieces, reduction);
@@ -105,14 +105,14 @@ class ShmCommunicator final : public Communicator {
 
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
                              DType dtype, ReduceOp op, Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, counts[0], reduction);
     return makeReduceScatter(context_, in, out, counts, reduction);
   }
 
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, count, reduction);
     std::vector<std::int64_t> counts(index(size()), 0);
     counts[index(root)] = count;
@@ -138,12 +138,6 @@ class ShmCommunicator final : public Communicator {
   static std::size_t index(int member) { return static_cast<std::size_t>(member); }
   static std::size_t bytesOf(std::int64_t count, DType dtype) {
     return static_cast<std::size_t>(count) * sizeOf(dtype);
-  }
-
-  Reduction reductionOf(DType dtype, ReduceOp op, Scale scale) const {
-    if (op == ReduceOp::kAverage) scale.divisor *= size();
-    const bool sums = op == ReduceOp::kAverage || (op == ReduceOp::kAdasum && size() == 1);
-    return {dtype, sums ? ReduceOp::kSum : op, scale};
   }
 
   OperationPtr local(const void* in, void* out, std::int64_t count, const Reduction& reduction) {
