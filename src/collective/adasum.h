@@ -45,6 +45,8 @@ class AdasumTournament {
 
   AdasumTournament(std::span<const Piece> pieces, DType dtype, const Scale& scale, int members,
                    int worker = 0, int workers = 1);
+  AdasumTournament(const AdasumTournament&) = delete;
+  AdasumTournament& operator=(const AdasumTournament&) = delete;
 
   std::size_t vectorBytes() const { return static_cast<std::size_t>(total_) * elementBytes_; }
   // Memory in which a worker leaves its dot products for the team.

@@ -40,7 +40,7 @@ HierarchyContext::HierarchyContext(HierarchyParts parts)
       between(std::move(parts.between)),
       flat(std::move(parts.flat)),
       tuning(parts.tuning),
-      scratch(std::move(parts.allocate), std::move(parts.free)),
+      buffers(std::move(parts.allocate), std::move(parts.free)),
       failure(check(*this)) {}
 
 Cut cutOf(const HierarchyContext& context, std::size_t bytes) {
@@ -65,7 +65,7 @@ Pipeline::Pipeline(HierarchyContext& context, const Cut& cut)
           std::size_t{Budget::kBytes} / std::max<std::size_t>(1, cut.chunkBytes), 2, 64))) {}
 
 std::byte* Pipeline::buffer(Buffer which, std::size_t bytes) {
-  std::byte* memory = context().scratch.get(which, bytes);
+  std::byte* memory = context().buffers.get(which, bytes);
   if (memory == nullptr) {
     failForGood(Status::outOfMemory("no memory for " + std::to_string(bytes) +
                                     " bytes of intermediate results between machines"));

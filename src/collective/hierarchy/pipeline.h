@@ -18,9 +18,9 @@
 #include <memory>
 #include <vector>
 
+#include "collective/hierarchy/buffers.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/hierarchy/machines.h"
-#include "collective/hierarchy/scratch.h"
 #include "collective/operation.h"
 
 namespace farandole {
@@ -34,7 +34,7 @@ struct HierarchyContext {
   const std::unique_ptr<Communicator> between;  // null if this member carries nothing
   const std::unique_ptr<Communicator> flat;
   const HierarchyTuning tuning;
-  Scratch scratch;
+  Buffers buffers;
   Status failure;  // of the first operation that failed: every later one fails with it
 };
 

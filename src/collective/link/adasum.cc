@@ -50,13 +50,13 @@ class Adasum final : public NetOperation {
   Advance begin() {
     if (!groups_.next()) return Advance::kDone;
     const std::size_t bytes = groups_.allBytes();
-    memory_ = std::make_shared<Scratch>(Scratch::make(bytes));
-    if (!memory_->memory) {
+    memory_ = std::make_shared<Scratch>(Scratch::allocate(bytes));
+    if (!*memory_) {
       failForGood(Status::outOfMemory("no memory for the " + std::to_string(bytes) +
                                       " bytes that Adasum needs beside its buffers"));
       return Advance::kSomething;
     }
-    groups_.use(memory_->memory.get());
+    groups_.use(memory_->data());
     stage_ = Stage::kFill;
     return Advance::kSomething;
   }

@@ -49,12 +49,8 @@ class Adasum final : public MpiOperation {
 
   Advance begin() {
     if (!groups_.next()) return Advance::kDone;
-    Result<Scratch> memory = context().scratch.take(groups_.allBytes());
-    if (!memory.ok()) {
-      failForGood(memory.status());
-      return Advance::kSomething;
-    }
-    scratch_ = std::move(*memory);
+    scratch_ = takeScratch(groups_.allBytes());
+    if (!scratch_) return Advance::kSomething;
     groups_.use(scratch_.data());
     stage_ = Stage::kFill;
     return Advance::kSomething;

@@ -1,7 +1,5 @@
 #include "collective/mpi/operation.h"
 
-#include <cstdlib>
-#include <new>
 #include <string>
 
 #include "collective/mpi/idle_pump.h"
@@ -9,46 +7,6 @@
 #include "collective/mpi/process.h"
 
 namespace farandole::mpi {
-namespace {
-
-constexpr std::size_t kAlignment = 64;
-// More than an operation takes at once is not kept for the next.
-constexpr std::size_t kPooled = 8;
-constexpr std::size_t kLargestPooled = std::size_t{32} << 20;
-
-}  // namespace
-
-void Scratch::Free::operator()(std::byte* memory) const {
-  ::operator delete(memory, std::align_val_t(kAlignment));
-}
-
-Result<Scratch> ScratchPool::take(std::size_t bytes) {
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
-    if (it->bytes() < bytes) continue;
-    Scratch found = std::move(*it);
-    free_.erase(it);
-    return found;
-  }
-  // A larger one takes the place of one that is too small.
-  if (!free_.empty()) free_.erase(free_.begin());
-  Scratch fresh;
-  void* const memory =
-      ::operator new(std::max(bytes, kAlignment), std::align_val_t(kAlignment), std::nothrow);
-  if (memory == nullptr) {
-    return Status::outOfMemory("there is no room for " + std::to_string(bytes) +
-                               " bytes of the mpi engine's working memory");
-  }
-  fresh.memory_.reset(static_cast<std::byte*>(memory));
-  fresh.bytes_ = std::max(bytes, kAlignment);
-  return fresh;
-}
-
-void ScratchPool::give(Scratch scratch) {
-  if (scratch.data() == nullptr || scratch.bytes() > kLargestPooled || free_.size() >= kPooled) {
-    return;
-  }
-  free_.push_back(std::move(scratch));
-}
 
 bool MpiOperation::check(const Status& status) {
   if (status.ok()) return true;
@@ -56,6 +14,15 @@ bool MpiOperation::check(const Status& status) {
                            " of " + std::to_string(context().size) + ": " + status.message();
   failForGood(Status(status.code(), text));
   return false;
+}
+
+Scratch MpiOperation::takeScratch(std::size_t bytes) {
+  Scratch scratch = context().scratch.take(bytes);
+  if (!scratch) {
+    failForGood(Status::outOfMemory("there is no room for " + std::to_string(bytes) +
+                                    " bytes of the mpi engine's working memory"));
+  }
+  return scratch;
 }
 
 void MpiOperation::abandon(Requests& requests, Scratch scratch) {

@@ -13,6 +13,7 @@
 #include "collective/mpi/headers.h"
 #include "collective/mpi/requests.h"
 #include "collective/operation.h"
+#include "collective/scratch.h"
 
 namespace farandole::mpi {
 
@@ -29,32 +30,6 @@ enum MpiTag : int {
   kTagShare = 5,
 };
 
-// Memory that goes back to its pool when it is no longer used.
-class Scratch {
- public:
-  Scratch() = default;
-  std::byte* data() const { return memory_.get(); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  friend class ScratchPool;
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte, Free> memory_;
-  std::size_t bytes_ = 0;
-};
-
-class ScratchPool {
- public:
-  // At least so many bytes; kOutOfMemory.
-  Result<Scratch> take(std::size_t bytes);
-  void give(Scratch scratch);
-
- private:
-  std::vector<Scratch> free_;
-};
-
 struct MpiContext {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
@@ -64,7 +39,8 @@ struct MpiContext {
   // Given up while MPI still reads or writes it: kept for ever.
   bool abandoned = false;
   TimePoint lastMoved = Clock::now();
-  ScratchPool scratch;
+  // More than an operation takes at once.
+  ScratchPool scratch{8};
   PointToPoint* pointToPoint = nullptr;
 };
 
@@ -92,6 +68,8 @@ class MpiOperation : public EngineOperation<MpiOperation, MpiContext> {
   // Fails for good, with the operation and the member in the text, unless it is ok; true if it is.
   bool check(const Status& status);
 
+  // From the pool; the operation has failed for good if there is none.
+  Scratch takeScratch(std::size_t bytes);
   // For destructors: MPI may still use the memory, so that it is not freed, and the communicator is
   // of no use any more.
   void abandon(Requests& requests, Scratch scratch);

@@ -12,13 +12,8 @@ Pipeline::~Pipeline() {
 }
 
 bool Pipeline::takeScratch(Step& step, std::size_t bytes) {
-  Result<Scratch> memory = context().scratch.take(bytes);
-  if (!memory.ok()) {
-    failForGood(memory.status());
-    return false;
-  }
-  step.scratch = std::move(*memory);
-  return true;
+  step.scratch = MpiOperation::takeScratch(bytes);
+  return static_cast<bool>(step.scratch);
 }
 
 std::size_t Pipeline::underWay() const {

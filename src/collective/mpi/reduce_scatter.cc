@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "collective/mpi/choose.h"
 #include "collective/mpi/chunked.h"
 #include "collective/mpi/process.h"
 
@@ -103,13 +104,8 @@ class ReduceScatter final : public Pipeline {
     return own != out_ && less(out_, in_ + bytes(starts_.back())) && less(in_, out_ + size);
   }
   bool takeResult() {
-    Result<Scratch> memory = context().scratch.take(bytes(counts_[index(me())]));
-    if (!memory.ok()) {
-      failForGood(memory.status());
-      return false;
-    }
-    result_ = std::move(*memory);
-    return true;
+    result_ = MpiOperation::takeScratch(bytes(counts_[index(me())]));
+    return static_cast<bool>(result_);
   }
 
   const std::byte* const in_;
@@ -179,8 +175,9 @@ OperationPtr makeReduceScatter(MpiContext& context, const void* in, void* out,
 
 OperationPtr makeReduce(MpiContext& context, const void* in, void* out, std::int64_t count,
                         const Reduction& reduction, int root) {
-  if (const auto native = nativeReduction(reduction); native && nativeSize(context)) {
-    return std::make_unique<NativeReduce>(context, Piece{in, out, count}, reduction, *native, root);
+  if (nativeSize(context.size, context.nativeFrom) && mpiComputes(reduction)) {
+    return std::make_unique<NativeReduce>(context, Piece{in, out, count}, reduction,
+                                          nativeReduction(reduction), root);
   }
   std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 0);
   counts[static_cast<std::size_t>(root)] = count;
