@@ -249,7 +249,8 @@ Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
 }  // namespace farandole::mpi
 
 extern "C" __attribute__((visibility("default"))) const farandole::EngineTable* farandole_engine() {
-  static const farandole::EngineTable kTable = {farandole::kEngineInterface, FARANDOLE_VERSION,
-                                                "mpi", farandole::mpi::start};
+  static const farandole::EngineTable kTable = {
+      farandole::kEngineInterface,        FARANDOLE_VERSION,     "mpi",
+      [] { return farandole::Status(); }, farandole::mpi::start, nullptr};
   return &kTable;
 }
