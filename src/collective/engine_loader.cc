@@ -49,7 +49,7 @@ Result<LoadedEngine> loadFresh(std::string_view wanted) {
       findEngine("libfarandole_mpi_" + std::string(name(library->abi)) + ".so",
                  "build it on a machine that has the headers of this MPI");
   if (!path.ok()) return path.status();
-  Result<const EngineTable*> table = openEngine(*path);
+  Result<const EngineTable*> table = openEngine(*path, "mpi", "");
   if (!table.ok()) {
     return Status(table.status().code(),
                   table.status().message() + " (with " + library->path + ")");
@@ -71,16 +71,7 @@ Result<std::string> findEngine(const std::string& file, std::string_view remedy)
                              "); " + std::string(remedy) + ", or use another engine");
 }
 
-Result<const EngineTable*> openEngine(const std::string& path) {
-  // NODELETE: the engine's end is the process's; MPI cannot be started twice.
-  void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (object == nullptr) {
-    const char* why = dlerror();
-    return Status::unavailable("the engine " + path +
-                               " cannot be loaded: " + (why == nullptr ? "no reason given" : why));
-  }
-  const auto entry = reinterpret_cast<EngineEntry>(dlsym(object, kEngineEntry));
-  const EngineTable* const table = entry == nullptr ? nullptr : entry();
+Status checkEngine(const EngineTable* table, const std::string& path, std::string_view name) {
   if (table == nullptr) {
     return Status::unavailable(path + " is not an engine of Farandole");
   }
@@ -95,6 +86,27 @@ Result<const EngineTable*> openEngine(const std::string& path) {
                                ", the library of " FARANDOLE_VERSION
                                "; install both from one build");
   }
+  if (table->name != name) {
+    return Status::unavailable(path + " is the engine " + table->name + ", not " +
+                               std::string(name));
+  }
+  return {};
+}
+
+Result<const EngineTable*> openEngine(const std::string& path, std::string_view name,
+                                      std::string_view remedy) {
+  // NODELETE: the engine's end is the process's; MPI cannot be started twice. LOCAL: another Gloo
+  // in this process, PyTorch's say, must not meet ours.
+  void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (object == nullptr) {
+    const char* why = dlerror();
+    return Status::unavailable("the engine " + path + " cannot be loaded: " +
+                               (why == nullptr ? "no reason given" : why) + std::string(remedy));
+  }
+  const auto entry = reinterpret_cast<EngineEntry>(dlsym(object, kEngineEntry));
+  const EngineTable* const table = entry == nullptr ? nullptr : entry();
+  FARANDOLE_RETURN_IF_ERROR(checkEngine(table, path, name));
+  FARANDOLE_RETURN_IF_ERROR(table->usable());
   return table;
 }
 

@@ -30,7 +30,12 @@ Result<LoadedEngine> loadMpiEngine(std::string_view wanted);
 // refused: each would compute alone.
 Result<std::unique_ptr<Engine>> startMpiEngine(std::string_view wanted, EngineStart start);
 
-// Loads one engine object and checks its versions; for loadMpiEngine and tests.
-Result<const EngineTable*> openEngine(const std::string& path);
+// Loads one engine object, checks that it is that engine of this build, and asks it whether it can
+// be used here. It stays loaded. remedy: what to do if the system cannot load it; may be empty.
+Result<const EngineTable*> openEngine(const std::string& path, std::string_view name,
+                                      std::string_view remedy);
+
+// Whether a table found in the object at `path` is that of the engine, and of this build.
+Status checkEngine(const EngineTable* table, const std::string& path, std::string_view name);
 
 }  // namespace farandole

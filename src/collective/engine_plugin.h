@@ -1,5 +1,5 @@
-// What an engine in a shared object of its own offers: engines with outside dependencies (MPI) are
-// loaded on demand, so that a machine without them runs everything else.
+// What an engine in a shared object of its own offers: engines with outside dependencies (MPI,
+// Gloo) are loaded on demand, so that a machine without them runs everything else.
 //
 // The object exports one C function, farandole_engine, which returns a table. Behind it are C++
 // interfaces: loader and engine must come from the same build, which the two versions in the table
@@ -20,8 +20,8 @@
 
 namespace farandole {
 
-// Raised with every change of what stands in this file or in communicator.h.
-inline constexpr std::uint32_t kEngineInterface = 4;
+// Raised with every change of what stands in this file, communicator.h or gloo/gloo_engine.h.
+inline constexpr std::uint32_t kEngineInterface = 5;
 
 struct EngineStart {
   // All ranks must have started the engine by then.
@@ -72,11 +72,18 @@ class Engine {
   [[noreturn]] virtual void abort(int code) = 0;
 };
 
+struct GlooOptions;  // gloo/gloo_engine.h
+
 struct EngineTable {
   std::uint32_t interface;
   const char* version;  // of the product
-  const char* name;     // "mpi"
+  const char* name;     // "mpi", "gloo"
+  // Why this object cannot be used in this process; ok if it can.
+  Status (*usable)();
+  // One of the two; the other is null. An engine with a network of its own is started once per
+  // process; one that computes on our connections makes a communicator for each process set.
   Result<std::unique_ptr<Engine>> (*start)(const EngineStart&);
+  std::unique_ptr<Communicator> (*make)(GlooOptions&&);
 };
 
 inline constexpr const char* kEngineEntry = "farandole_engine";

@@ -10,12 +10,19 @@ if(FARANDOLE_SANITIZE)
   target_compile_options(batches_rank PRIVATE -O1)
 endif()
 
+# Everything but `large`. `bits`: the same on all ranks, and when it is repeated. `order`: float sums have the bits of the
+# order of ranks.
+set(conformance_cases allreduce scales bits order sets allgather broadcast alltoall reducescatter rooted adasum)
+# Engines that promise no order.
+set(unordered_cases ${conformance_cases})
+list(REMOVE_ITEM unordered_cases order)
+
 # Under a sanitizer the paths count, not the sizes of the job; the engine's own tests have more ranks there.
 set(conformance_ranks 1 2 3 5 8)
 if(FARANDOLE_SANITIZE)
   set(conformance_ranks 3)
 endif()
-foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
+foreach(case ${conformance_cases})
   foreach(ranks ${conformance_ranks})
     add_test(NAME conformance.shm.${case}.np${ranks}
       COMMAND farandole_command run -np ${ranks} $<TARGET_FILE:conformance_rank> ${case})
@@ -28,7 +35,7 @@ set(link_ranks 2 3)
 if(FARANDOLE_SANITIZE)
   set(link_ranks 3)
 endif()
-foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
+foreach(case ${conformance_cases})
   foreach(ranks ${link_ranks})
     add_test(NAME conformance.link.${case}.np${ranks}
       COMMAND farandole_command run -np ${ranks} --no-hierarchy $<TARGET_FILE:conformance_rank> ${case})
@@ -37,7 +44,7 @@ foreach(case allreduce scales bits allgather broadcast alltoall reducescatter ro
 endforeach()
 
 # The same with the promise of an order, where it makes a difference.
-foreach(case allreduce scales bits broadcast rooted)
+foreach(case allreduce scales bits order broadcast rooted)
   foreach(ranks ${link_ranks})
     add_test(NAME conformance.link.ordered.${case}.np${ranks}
       COMMAND farandole_command run -np ${ranks} --no-hierarchy --engine link $<TARGET_FILE:conformance_rank> ${case}
@@ -46,9 +53,9 @@ foreach(case allreduce scales bits broadcast rooted)
   endforeach()
 endforeach()
 
-# Gloo's functions on the same connections. Their sums have an order of their own, so not the case that compares bits.
+# Gloo's functions on the same connections. Their sums have an order of their own.
 if(TARGET farandole_gloo_engine)
-  foreach(case allreduce scales allgather broadcast alltoall reducescatter rooted adasum)
+  foreach(case ${unordered_cases})
     foreach(ranks 2 3)
       add_test(NAME conformance.gloo.${case}.np${ranks}
         COMMAND farandole_command run -np ${ranks} --no-hierarchy --engine gloo $<TARGET_FILE:conformance_rank> ${case})
@@ -57,19 +64,31 @@ if(TARGET farandole_gloo_engine)
   endforeach()
 endif()
 
-# Ranks that others have started: alone, and as the hierarchy of two machines that are this one twice. On real hosts the
-# hierarchy is tested in tests/lab.
-set(unlaunched_cases allreduce bits allgather broadcast reducescatter rooted)
+# Ranks that others have started: alone, and as the hierarchy of machines that are this one several times; also with Gloo
+# between them. On real hosts the hierarchy, also over MPI, is tested in tests/lab.
+function(farandole_machines_conform name layout environment)
+  foreach(case ${ARGN})
+    set(words ${case})
+    if(case STREQUAL order)
+      list(APPEND words ${layout})
+    endif()
+    add_test(NAME conformance.${name}.${layout}.${case}
+      COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/without_launcher.sh ${layout} $<TARGET_FILE:conformance_rank> ${words})
+    set_tests_properties(conformance.${name}.${layout}.${case} PROPERTIES LABELS conformance TIMEOUT 240
+      ENVIRONMENT "${environment}")
+  endforeach()
+endfunction()
+set(machines_cases ${conformance_cases})
 if(FARANDOLE_SANITIZE)
-  list(REMOVE_ITEM unlaunched_cases allreduce broadcast)  # a minute each
+  list(REMOVE_ITEM machines_cases allreduce broadcast)  # a minute each
 endif()
 foreach(layout 1+1 2+2)
-  foreach(case ${unlaunched_cases})
-    add_test(NAME conformance.without_launcher.${layout}.${case}
-      COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh ${layout} $<TARGET_FILE:conformance_rank> ${case})
-    set_tests_properties(conformance.without_launcher.${layout}.${case} PROPERTIES LABELS conformance TIMEOUT 240)
-  endforeach()
+  farandole_machines_conform(without_launcher ${layout} "" ${machines_cases})
 endforeach()
+farandole_machines_conform(without_launcher 2+1+2 "" bits order sets)
+if(TARGET farandole_gloo_engine)
+  farandole_machines_conform(hierarchy.gloo 2+1 FARANDOLE_ENGINE=gloo ${unordered_cases})
+endif()
 # Outputs of all sizes, through the hierarchy of two machines with two ranks each.
 add_test(NAME conformance.without_launcher.2+2.outputs
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh 2+2 $<TARGET_FILE:core_rank> outputs 400 9)
@@ -102,7 +121,7 @@ foreach(abi openmpi mpich)
   if(NOT TARGET farandole_mpi_${abi} OR NOT FARANDOLE_${upper}_RUN)
     continue()
   endif()
-  foreach(case allreduce scales bits allgather broadcast alltoall reducescatter rooted adasum)
+  foreach(case ${conformance_cases})
     farandole_mpi_conformance(${abi} ${case} 3)
   endforeach()
   farandole_mpi_conformance(${abi} large 2)
@@ -146,12 +165,41 @@ foreach(abi openmpi mpich)
   endif()
 endforeach()
 
-# 2 × 2 GiB; too slow under a sanitizer.
+# Two jobs get the same bits.
+set(twice ${CMAKE_CURRENT_LIST_DIR}/twice.sh)
+function(farandole_twice name environment)
+  add_test(NAME conformance.twice.${name} COMMAND ${twice} ${ARGN} $<TARGET_FILE:conformance_rank> bits)
+  set_tests_properties(conformance.twice.${name} PROPERTIES LABELS conformance TIMEOUT 240 ENVIRONMENT "${environment}")
+endfunction()
+set(twice_run $<TARGET_FILE:farandole_command> run -q --no-prefix)
+farandole_twice(shm.4 "" ${twice_run} -np 4)
+farandole_twice(link.3 "" ${twice_run} -np 3 --no-hierarchy)
+farandole_twice(hierarchy.2+1 "" ${batch_machines} 2+1)
+if(TARGET farandole_gloo_engine)
+  farandole_twice(gloo.3 "" ${twice_run} -np 3 --no-hierarchy --engine gloo)
+  farandole_twice(hierarchy.gloo.2+1 FARANDOLE_ENGINE=gloo ${batch_machines} 2+1)
+endif()
+foreach(abi openmpi mpich)
+  string(TOUPPER ${abi} upper)
+  if(TARGET farandole_mpi_${abi} AND FARANDOLE_${upper}_RUN)
+    farandole_twice(${abi}.3 "${mpi_environment}" ${FARANDOLE_${upper}_RUN} -n 3)
+  endif()
+endforeach()
+
+# More than 2^31 elements: 2 GiB for each rank; too slow under a sanitizer.
 if(NOT FARANDOLE_SANITIZE)
   add_test(NAME conformance.shm.large.np2
     COMMAND farandole_command run -np 2 $<TARGET_FILE:conformance_rank> large)
   add_test(NAME conformance.link.large.np2
     COMMAND farandole_command run -np 2 --no-hierarchy --wire-security handshake $<TARGET_FILE:conformance_rank> large)
-  set_tests_properties(conformance.shm.large.np2 conformance.link.large.np2 PROPERTIES LABELS conformance TIMEOUT 300
-    RUN_SERIAL ON)
+  set(large_tests conformance.shm.large.np2 conformance.link.large.np2)
+  farandole_machines_conform(without_launcher 2+1 FARANDOLE_WIRE_SECURITY=handshake large)
+  list(APPEND large_tests conformance.without_launcher.2+1.large)
+  if(TARGET farandole_gloo_engine)
+    add_test(NAME conformance.gloo.large.np2 COMMAND farandole_command run -np 2 --no-hierarchy --engine gloo
+      --wire-security handshake $<TARGET_FILE:conformance_rank> large)
+    farandole_machines_conform(hierarchy.gloo 1+2 "FARANDOLE_ENGINE=gloo;FARANDOLE_WIRE_SECURITY=handshake" large)
+    list(APPEND large_tests conformance.gloo.large.np2 conformance.hierarchy.gloo.1+2.large)
+  endif()
+  set_tests_properties(${large_tests} PROPERTIES LABELS conformance TIMEOUT 300 RUN_SERIAL ON)
 endif()

@@ -1,7 +1,8 @@
 // The conformance suite: one rank of it. Every operation × dtype × reduction × size, through the C
 // ABI, against a plain sequential reference. Started as `farandole run -np N conformance_rank CASE
 // [ordered]`; exits 0 or says what was wrong. ordered: every operation with the promise of its
-// order.
+// order. `order 2+2`: float sums have the bits of the order that a hierarchy of such machines
+// promises; without a layout, of all ranks in their order.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -183,45 +184,204 @@ void testScales() {
   }
 }
 
+// Floats whose sum depends on the order of adding.
+template <typename T>
+std::vector<T> randomFloats(int ofRank, std::int64_t count) {
+  std::vector<T> x(static_cast<std::size_t>(count));
+  std::uint32_t state = 12345u + static_cast<std::uint32_t>(ofRank);
+  for (auto& each : x) {
+    state = state * 1664525u + 1013904223u;
+    each = std::ldexp(static_cast<T>(state >> 8), static_cast<int>(state % 40) - 44);
+  }
+  return x;
+}
+
+// FNV-1a over everything that is added.
+std::uint64_t digest = 0xcbf29ce484222325u;
+void addToDigest(const void* data, std::size_t bytes) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) digest = (digest ^ at[i]) * 0x100000001b3u;
+}
+
+void expectSameOnAll(const std::vector<float>& x) {
+  const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(x.size())};
+  auto gather = requestOf(FARANDOLE_ALLGATHER, FARANDOLE_FLOAT32, shape);
+  gather.input = const_cast<float*>(x.data());
+  farandole_handle handle = 0;
+  run(gather, "allgather of results", &handle);
+  farandole_result result = {};
+  result.struct_size = sizeof result;
+  must(farandole_get_result(handle, &result), "result");
+  for (int r = 0; r < size; ++r) {
+    const auto* theirs = static_cast<const float*>(result.data) + r * shape[0];
+    if (std::memcmp(theirs, x.data(), x.size() * sizeof(float)) != 0) {
+      fail("rank " + std::to_string(r) + " has other bits");
+    }
+    ++checks;
+  }
+  must(farandole_release(handle), "release");
+}
+
+// Random floats: all ranks have the same bits, whatever path the size takes, and so has the same
+// operation when it is repeated. twice.sh compares the digests of two jobs.
 void testBits() {
-  // Random floats: all ranks have the same bits, whatever path the size takes, and two runs agree.
   for (const std::int64_t count : {7, 1000, 5000, 300'001}) {
-    std::vector<float> first;
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      std::vector<float> x(static_cast<std::size_t>(count));
-      std::uint32_t state = 12345u + static_cast<std::uint32_t>(rank);
-      for (auto& each : x) {
-        state = state * 1664525u + 1013904223u;
-        each = std::ldexp(static_cast<float>(state >> 8), static_cast<int>(state % 40) - 44);
-      }
-      x[0] = rank == 0 ? INFINITY : 1.0f;
-      x[1] = rank == size - 1 ? NAN : 1.0f;
-      const std::vector<std::int64_t> shape = {count};
-      auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_FLOAT32, shape);
-      request.input = request.output = x.data();
-      run(request, "random floats");
-      if (!std::isinf(x[0]) || !std::isnan(x[1])) fail("Inf or NaN did not pass through");
-      auto gather = requestOf(FARANDOLE_ALLGATHER, FARANDOLE_FLOAT32, shape);
-      gather.input = x.data();
-      farandole_handle handle = 0;
-      run(gather, "allgather of results", &handle);
-      farandole_result result = {};
-      result.struct_size = sizeof result;
-      must(farandole_get_result(handle, &result), "result");
-      for (int r = 0; r < size; ++r) {
-        const auto* theirs = static_cast<const float*>(result.data) + r * count;
-        if (std::memcmp(theirs, x.data(), x.size() * sizeof(float)) != 0) {
-          fail("rank " + std::to_string(r) + " has other bits");
+    for (const int op : {FARANDOLE_SUM, FARANDOLE_ADASUM}) {
+      std::vector<float> first;
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        std::vector<float> x = randomFloats<float>(rank, count);
+        if (op == FARANDOLE_SUM) {
+          x[0] = rank == 0 ? INFINITY : 1.0f;
+          x[1] = rank == size - 1 ? NAN : 1.0f;
         }
-        ++checks;
+        const std::vector<std::int64_t> shape = {count};
+        auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_FLOAT32, shape);
+        request.op = op;
+        request.input = request.output = x.data();
+        run(request, "random floats");
+        if (op == FARANDOLE_SUM && (!std::isinf(x[0]) || !std::isnan(x[1]))) {
+          fail("Inf or NaN did not pass through");
+        }
+        expectSameOnAll(x);
+        if (repeat == 1 && std::memcmp(first.data(), x.data(), x.size() * sizeof(float)) != 0) {
+          fail("two runs disagree");
+        }
+        first = x;
       }
-      must(farandole_release(handle), "release");
-      if (repeat == 1 && std::memcmp(first.data(), x.data(), x.size() * sizeof(float)) != 0) {
-        fail("two runs disagree");
-      }
-      first = x;
+      addToDigest(first.data(), first.size() * sizeof(float));
     }
   }
+}
+
+// How many ranks each machine has, as the command line tells; one machine has all if it does not.
+std::vector<int> machines;
+
+// The sum in the order that engines promise: ranks of a machine in their order, then the machines
+// in theirs.
+template <typename T>
+std::vector<T> orderedSum(std::int64_t count) {
+  std::vector<T> sum;
+  int next = 0;
+  for (const int members : machines) {
+    std::vector<T> part = randomFloats<T>(next, count);
+    for (int r = next + 1; r < next + members; ++r) {
+      const std::vector<T> x = randomFloats<T>(r, count);
+      for (std::size_t i = 0; i < part.size(); ++i) part[i] += x[i];
+    }
+    next += members;
+    if (sum.empty()) {
+      sum = std::move(part);
+    } else {
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+  }
+  return sum;
+}
+
+template <typename T>
+void testOrderOf(int dtype, std::int64_t count) {
+  const std::vector<std::int64_t> shape = {count};
+  const std::vector<T> want = orderedSum<T>(count);
+  const auto expect = [&](const T* got, std::int64_t from, std::int64_t length, const char* what) {
+    for (std::int64_t i = 0; i < length; ++i, ++checks) {
+      if (std::memcmp(got + i, &want[static_cast<std::size_t>(from + i)], sizeof(T)) == 0) continue;
+      fail(label(what, dtype, FARANDOLE_SUM, count) + ": element " + std::to_string(from + i) +
+           " is not the sum in the promised order");
+    }
+  };
+  std::vector<T> x = randomFloats<T>(rank, count);
+  auto request = requestOf(FARANDOLE_ALLREDUCE, dtype, shape);
+  request.input = request.output = x.data();
+  run(request, "ordered allreduce");
+  expect(x.data(), 0, count, "allreduce");
+
+  x = randomFloats<T>(rank, count);
+  std::vector<T> out(x.size());
+  auto rooted = requestOf(FARANDOLE_REDUCE, dtype, shape);
+  rooted.root = size - 1;
+  rooted.input = x.data();
+  rooted.output = out.data();
+  run(rooted, "ordered reduce");
+  if (rank == rooted.root) expect(out.data(), 0, count, "reduce");
+
+  auto scatter = requestOf(FARANDOLE_REDUCESCATTER, dtype, shape);
+  scatter.input = x.data();
+  farandole_handle handle = 0;
+  run(scatter, "ordered reducescatter", &handle);
+  farandole_result result = {};
+  result.struct_size = sizeof result;
+  must(farandole_get_result(handle, &result), "ordered reducescatter");
+  std::int64_t first = 0;
+  for (int r = 0; r < rank; ++r) first += count / size + (r < count % size ? 1 : 0);
+  expect(static_cast<const T*>(result.data), first, result.shape[0], "reducescatter");
+  must(farandole_release(handle), "ordered reducescatter");
+}
+
+void testOrder() {
+  if (machines.empty()) machines = {size};
+  int ranks = 0;
+  for (const int members : machines) ranks += members;
+  if (ranks != size) fail("the layout has " + std::to_string(ranks) + " ranks");
+  for (const std::int64_t count : {1, 7, 1000, 5000, 300'001, 2'000'003}) {
+    testOrderOf<float>(FARANDOLE_FLOAT32, count);
+    testOrderOf<double>(FARANDOLE_FLOAT64, count);
+  }
+}
+
+// Sets that overlap: the world, the same ranks again, all but the last, all but the first.
+// Operations of all of them are in flight at once, submitted in another order on each rank.
+void testSets() {
+  std::vector<std::vector<int>> members(4);
+  for (int r = 0; r < size; ++r) {
+    members[0].push_back(r);
+    members[1].push_back(r);
+    if (r + 1 < size || size == 1) members[2].push_back(r);
+    if (r > 0 || size == 1) members[3].push_back(r);
+  }
+  std::vector<farandole_set> sets = {0};
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    const std::vector<std::int32_t> ranks(members[i].begin(), members[i].end());
+    farandole_set set = 0;
+    must(farandole_add_set(ranks.data(), static_cast<std::int32_t>(ranks.size()), &set), "a set");
+    sets.push_back(set);
+  }
+  for (const std::int64_t count : kCounts) {
+    const std::vector<std::int64_t> shape = {count};
+    struct Flight {
+      std::size_t set;
+      std::vector<std::int64_t> data;
+      farandole_handle handle;
+    };
+    std::vector<Flight> flights;
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const std::size_t which = (i + static_cast<std::size_t>(rank)) % sets.size();
+      bool member = false;
+      for (const int r : members[which]) member = member || r == rank;
+      if (!member) continue;
+      Flight& flight = flights.emplace_back(Flight{which, {}, 0});
+      const auto factor = static_cast<std::int64_t>(which) * 1000 + 1;
+      flight.data.reserve(static_cast<std::size_t>(count) + 1);  // memory, if only of nothing
+      for (std::int64_t k = 0; k < count; ++k) flight.data.push_back(factor * (k + rank));
+      const std::string name = "sets." + std::to_string(which);
+      auto request = requestOf(FARANDOLE_ALLREDUCE, FARANDOLE_INT64, shape);
+      request.name = name.c_str();
+      request.set = sets[which];
+      request.input = request.output = flight.data.data();
+      must(farandole_submit(&request, 1, &flight.handle), name);
+    }
+    for (Flight& flight : flights) {
+      const std::string what = "set " + std::to_string(flight.set);
+      must(farandole_wait(flight.handle, 120'000), what);
+      must(farandole_release(flight.handle), what);
+      const auto factor = static_cast<std::int64_t>(flight.set) * 1000 + 1;
+      for (std::int64_t k = 0; k < count; ++k) {
+        std::int64_t want = 0;
+        for (const int r : members[flight.set]) want += factor * (k + r);
+        expectElement(&flight.data[static_cast<std::size_t>(k)], FARANDOLE_INT64, want, what, k);
+      }
+    }
+  }
+  for (std::size_t i = 1; i < sets.size(); ++i) must(farandole_remove_set(sets[i]), "remove");
 }
 
 void testAllgather() {
@@ -469,25 +629,40 @@ void testLarge() {
 
 int main(int argc, char** argv) {
   using namespace conformance;
-  const std::map<std::string, void (*)()> cases = {
-      {"allreduce", testAllreduce}, {"scales", testScales},
-      {"bits", testBits},           {"allgather", testAllgather},
-      {"broadcast", testBroadcast}, {"alltoall", testAlltoall},
-      {"rooted", testRooted},       {"reducescatter", testReducescatter},
-      {"adasum", testAdasum},       {"large", testLarge}};
+  const std::map<std::string, void (*)()> cases = {{"allreduce", testAllreduce},
+                                                   {"scales", testScales},
+                                                   {"bits", testBits},
+                                                   {"order", testOrder},
+                                                   {"allgather", testAllgather},
+                                                   {"broadcast", testBroadcast},
+                                                   {"alltoall", testAlltoall},
+                                                   {"rooted", testRooted},
+                                                   {"reducescatter", testReducescatter},
+                                                   {"adasum", testAdasum},
+                                                   {"sets", testSets},
+                                                   {"large", testLarge}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
-  const bool ordered = argc == 3 && std::string(argv[2]) == "ordered";
-  if (found == cases.end() || (argc > 2 && !ordered)) {
-    std::fprintf(stderr, "usage: conformance_rank CASE [ordered]\n");
+  const std::string more = argc == 3 ? argv[2] : "";
+  const bool ordered = more == "ordered";
+  const bool layout = found != cases.end() && found->first == "order" && !ordered;
+  if (found == cases.end() || argc > 3 || (argc == 3 && !ordered && !layout)) {
+    std::fprintf(stderr,
+                 "usage: conformance_rank CASE [ordered]\n"
+                 "       conformance_rank order [RANKS+RANKS…]\n");
     return 2;
   }
   if (ordered) flags |= FARANDOLE_FLAG_ORDERED;
+  for (std::size_t at = 0; layout && at < more.size(); at = more.find('+', at)) {
+    if (at > 0) ++at;
+    machines.push_back(std::atoi(more.c_str() + at));
+  }
   must(farandole_init(nullptr), "init");
   rank = farandole_rank();
   size = farandole_size();
   found->second();
   must(farandole_shutdown(), "shutdown");
   if (checks == 0) fail("nothing was checked");
-  std::printf("%s: rank %d of %d: %ld checks\n", argv[1], rank, size, checks);
+  std::printf("%s: rank %d of %d: %ld checks, digest %016llx\n", argv[1], rank, size, checks,
+              static_cast<unsigned long long>(digest));
   return 0;
 }

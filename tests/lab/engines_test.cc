@@ -12,30 +12,35 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Every case of the one suite on ranks placed like this.
-void conform(const Lab& lab, const Words& options, const Words& cases) {
-  for (const std::string& each : cases) {
+// Cases of the one suite on ranks placed like this; the order of sums only where a layout is given.
+void conform(const Lab& lab, const Words& options, const Words& cases,
+             const std::string& layout = "") {
+  Words all = cases;
+  if (!layout.empty()) all.push_back("order");
+  for (const std::string& each : all) {
     Words words = options;
     words.insert(words.begin(), "-q");
-    const Outcome outcome = lab.run("h0", jobWords(words, {CONFORMANCE_RANK, each}), seconds(100));
+    Words program = {CONFORMANCE_RANK, each};
+    if (each == "order") program.push_back(layout);
+    const Outcome outcome = lab.run("h0", jobWords(words, program), seconds(100));
     EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("<stdout>:" + each + ": rank 0 of ")) << each;
   }
 }
 
-const Words kAllCases{"allreduce", "scales",        "bits",   "allgather", "broadcast",
-                      "alltoall",  "reducescatter", "rooted", "adasum"};
+const Words kAllCases{"allreduce", "scales",   "bits",          "sets",   "allgather",
+                      "broadcast", "alltoall", "reducescatter", "rooted", "adasum"};
 
 TEST(LabEngines, LinkConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  conform(lab, {"-H", "h0:1,h1:1"}, kAllCases);
+  conform(lab, {"-H", "h0:1,h1:1"}, kAllCases, "1+1");
 }
 
 TEST(LabEngines, HierarchyConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  conform(lab, {"-H", "h0:2,h1:2"}, kAllCases);
+  conform(lab, {"-H", "h0:2,h1:2"}, kAllCases, "2+2");
 }
 
 TEST(LabEngines, HierarchyOfUnevenMachinesConforms) {
@@ -44,19 +49,23 @@ TEST(LabEngines, HierarchyOfUnevenMachinesConforms) {
   conform(lab, {"-H", "h0:2,h1:1,h2:2", "--map-by", "node"}, kAllCases);
 }
 
-TEST(LabEngines, GlooAndHierarchyOverGlooConform) {
+TEST(LabEngines, GlooConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  conform(lab, {"-H", "h0:1,h1:1", "--engine", "gloo"}, {"scales", "allgather", "rooted"});
-  conform(lab, {"-H", "h0:2,h1:2", "--map-by", "node", "--engine", "gloo"},
-          {"allreduce", "broadcast", "alltoall", "reducescatter"});
+  conform(lab, {"-H", "h0:1,h1:1", "--engine", "gloo"}, kAllCases);
+}
+
+TEST(LabEngines, HierarchyOverGlooConforms) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  conform(lab, {"-H", "h0:2,h1:2", "--map-by", "node", "--engine", "gloo"}, kAllCases);
 }
 
 TEST(LabEngines, FlatLinkConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
   conform(lab, {"-H", "h0:2,h1:1", "--no-hierarchy"},
-          {"allreduce", "bits", "allgather", "alltoall", "rooted"});
+          {"allreduce", "bits", "allgather", "alltoall", "rooted"}, "3");
 }
 
 TEST(LabEngines, HostBehindAGatewayIsReachedWhereItAdvertises) {
@@ -79,9 +88,12 @@ TEST(LabEngines, LossIsSurvived) {
 // time allowed is a multiple of what they take: a rank that is idle must not make others wait, and
 // the end of MPI is part of it.
 void conformUnderMpi(const Lab& lab, const Words& starter) {
-  for (const std::string& each : kAllCases) {
+  Words all = kAllCases;
+  all.push_back("order");
+  for (const std::string& each : all) {
     Words words = starter;
     words.insert(words.end(), {CONFORMANCE_RANK, each});
+    if (each == "order") words.push_back("2+2");
     const Outcome outcome = lab.run("h0", words, seconds(60));
     EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
     EXPECT_EQ(countOf(outcome.out, " checks"), 4) << each << ": " << outcome.out;
@@ -107,6 +119,19 @@ TEST(LabEngines, HierarchyOverMpichConforms) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
   conformUnderMpi(lab, {"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:2", "-n", "4"});
+}
+
+// More than 2^31 elements: every count on the way is 64 bits wide. 2 GiB for each rank.
+TEST(LabEngines, HierarchiesOverMpiCarryMoreThanAnIntCounts) {
+  LAB_OR_SKIP();
+  const Lab lab({.hosts = 2});
+  for (Words words : {openMpiWords("h0:2,h1:1", "3"),
+                      Words{"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:1", "-n", "3"}}) {
+    words.insert(words.end(), {CONFORMANCE_RANK, "large"});
+    const Outcome outcome = lab.run("h0", words, seconds(55));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(countOf(outcome.out, " checks"), 3) << outcome.out;
+  }
 }
 
 // Random batches, from rank to rank in orders of their own, where machines have one or two ranks.

@@ -11,6 +11,6 @@ if(FARANDOLE_GLOO_INCLUDE AND FARANDOLE_GLOO_LIBRARY AND NOT CMAKE_CROSSCOMPILIN
   target_include_directories(farandole_gloo_engine SYSTEM PRIVATE ${FARANDOLE_GLOO_INCLUDE})
   target_link_libraries(farandole_gloo_engine PRIVATE farandole_base ${FARANDOLE_GLOO_LIBRARY} ${CMAKE_DL_LIBS})
   target_link_options(farandole_gloo_engine PRIVATE LINKER:--exclude-libs,ALL
-    LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map)
+    LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/../engine_exports.map)
   install(TARGETS farandole_gloo_engine LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/farandole/engines)
 endif()

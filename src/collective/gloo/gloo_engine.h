@@ -1,5 +1,5 @@
-// What libfarandole_gloo.so and the program that loads it know of each other. Both are of the same
-// build, which the table says; so everything but its head is C++.
+// What libfarandole_gloo.so and the program that loads it know of each other, beside the table of
+// collective/engine_plugin.h.
 //
 // The library holds Gloo's algorithms and no network: it reaches the other ranks through a GlooPort
 // that the program gives it, because connections (and their TLS) belong to one copy of the code.
@@ -33,6 +33,8 @@ class GlooPort {
   virtual void drop(int peer, Status why) = 0;
 };
 
+// Gloo's own: a ring (Patarasuk and Yuan, see link/slices.h), or exchanges within ever larger
+// groups of members. kAny: Gloo decides.
 enum class GlooAlgorithm { kAny, kRing, kBcube };
 
 struct GlooOptions {
@@ -46,17 +48,6 @@ struct GlooOptions {
   GlooAlgorithm algorithm = GlooAlgorithm::kAny;
   // The longest wait for a message of a rank that lives.
   std::chrono::milliseconds patience = std::chrono::hours(1);
-};
-
-inline constexpr std::uint32_t kGlooTableVersion = 1;
-inline constexpr char kGlooEntry[] = "farandole_gloo_engine";
-
-struct GlooTable {
-  std::uint32_t version;
-  const char* product;  // its version
-  // Why this library cannot be used in this process; ok if it can.
-  Status (*usable)();
-  std::unique_ptr<Communicator> (*make)(GlooOptions);
 };
 
 }  // namespace farandole

@@ -1,8 +1,5 @@
 #include "collective/gloo/gloo_loader.h"
 
-#include <dlfcn.h>
-
-#include <string_view>
 #include <utility>
 
 #include "collective/engine_loader.h"
@@ -44,26 +41,9 @@ Result<GlooEngine> GlooEngine::load() {
 }
 
 Result<GlooEngine> GlooEngine::load(const std::string& path) {
-  // Local: another Gloo in this process, PyTorch's say, must not meet this one.
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = ::dlerror();
-    return Status::unavailable(
-        "the gloo engine cannot be loaded: " + std::string(why != nullptr ? why : path) +
-        "; install libgloo, or choose another engine");
-  }
-  void* const entry = ::dlsym(library, kGlooEntry);
-  if (entry == nullptr) {
-    return Status::unavailable(path + " is no gloo engine: it has no " + kGlooEntry);
-  }
-  const GlooTable* table = reinterpret_cast<const GlooTable* (*)()>(entry)();
-  if (table->version != kGlooTableVersion ||
-      std::string_view(table->product) != FARANDOLE_VERSION) {
-    return Status::unavailable(path + " is of another version than this program (" +
-                               std::string(FARANDOLE_VERSION) + "): install both together");
-  }
-  FARANDOLE_RETURN_IF_ERROR(table->usable());
-  return GlooEngine(table);
+  auto table = openEngine(path, "gloo", "; install libgloo, or choose another engine");
+  FARANDOLE_RETURN_IF_ERROR(table.status());
+  return GlooEngine(*table);
 }
 
 }  // namespace farandole

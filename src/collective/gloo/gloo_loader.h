@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "collective/engine_plugin.h"
 #include "collective/gloo/gloo_engine.h"
 
 namespace farandole {
@@ -22,8 +23,8 @@ class GlooEngine {
   }
 
  private:
-  explicit GlooEngine(const GlooTable* table) : table_(table) {}
-  const GlooTable* table_;
+  explicit GlooEngine(const EngineTable* table) : table_(table) {}
+  const EngineTable* table_;
 };
 
 }  // namespace farandole

@@ -8,17 +8,6 @@
 namespace farandole {
 namespace {
 
-class Failed final : public Operation {
- public:
-  explicit Failed(Status status) : status_(std::move(status)) {}
-  Progress progress() override { return Progress::kFailed; }
-  bool moved() const override { return false; }
-  const Status& status() const override { return status_; }
-
- private:
-  const Status status_;
-};
-
 // A collective of another communicator; its failure is the hierarchy's.
 class Delegated final : public Operation {
  public:
@@ -117,7 +106,7 @@ class Hierarchy final : public Communicator {
   }
 
  private:
-  OperationPtr failed() const { return std::make_unique<Failed>(context_.failure); }
+  OperationPtr failed() const { return makeEnded(context_.failure); }
   OperationPtr delegated(OperationPtr operation) {
     return std::make_unique<Delegated>(context_, std::move(operation));
   }

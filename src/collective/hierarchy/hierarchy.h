@@ -7,6 +7,9 @@
 // gather. Large operations are cut into *chunks* that follow each other through three stages (see
 // pipeline.h): inside the machine, between the machines, inside the machine.
 //
+// The decomposition is that of M. Cho et al., "BlueConnect: Decomposing All-Reduce for Deep
+// Learning on Heterogeneous Network Hierarchy", MLSys 2019.
+//
 // Numbers. Results are bit-identical on all members if those of `between` and `flat` are. float16
 // and bfloat16 are float32 from the first stage to the last and rounded once; integers that are
 // scaled are 64 bits wide all the way, which gives the bits of the shared-memory engine.

@@ -7,8 +7,6 @@
 namespace farandole {
 namespace {
 
-// What one call of progress() may copy, about: two milliseconds at the pace of main memory.
-constexpr std::size_t kBudget = std::size_t{8} << 20;
 // Chunks an operation is cut into if their size allows.
 constexpr std::size_t kChunks = 8;
 
@@ -42,7 +40,7 @@ HierarchyContext::HierarchyContext(HierarchyParts parts)
       between(std::move(parts.between)),
       flat(std::move(parts.flat)),
       tuning(parts.tuning),
-      scratch(std::move(parts.allocate), std::move(parts.free)),
+      buffers(std::move(parts.allocate), std::move(parts.free)),
       failure(check(*this)) {}
 
 Cut cutOf(const HierarchyContext& context, std::size_t bytes) {
@@ -60,49 +58,43 @@ Cut cutOf(const HierarchyContext& context, std::size_t bytes) {
 
 // Small chunks may pass through all stages in one call when nothing is missing.
 Pipeline::Pipeline(HierarchyContext& context, const Cut& cut)
-    : context_(context),
+    : EngineOperation(context),
       chunks_(cut.chunks),
       carrier_(context.machines.local() < cut.slices),
-      steps_(static_cast<int>(
-          std::clamp<std::size_t>(kBudget / std::max<std::size_t>(1, cut.chunkBytes), 2, 64))) {}
+      steps_(static_cast<int>(std::clamp<std::size_t>(
+          std::size_t{Budget::kBytes} / std::max<std::size_t>(1, cut.chunkBytes), 2, 64))) {}
 
 std::byte* Pipeline::buffer(Buffer which, std::size_t bytes) {
-  std::byte* memory = context_.scratch.get(which, bytes);
+  std::byte* memory = context().buffers.get(which, bytes);
   if (memory == nullptr) {
-    fail(Status::outOfMemory("no memory for " + std::to_string(bytes) +
-                             " bytes of intermediate results between machines"));
+    failForGood(Status::outOfMemory("no memory for " + std::to_string(bytes) +
+                                    " bytes of intermediate results between machines"));
   }
   return memory;
 }
 
-void Pipeline::fail(Status status) {
-  if (context_.failure.ok()) context_.failure = status;
-  if (status_.ok()) status_ = std::move(status);
-}
-
-Progress Pipeline::progress() {
-  moved_ = false;
-  if (lasts_ == chunks_ && !failed()) return Progress::kDone;
-  if (!failed() && !context_.failure.ok()) status_ = context_.failure;
-  for (int step = 0; step < steps_ && !failed(); ++step) {
+Advance Pipeline::turn() {
+  bool something = false;
+  for (int step = 0; step < steps_; ++step) {
     const bool inside = advanceLocal();
     const bool outside = !failed() && advanceTravel();
     if (failed()) break;
-    if (lasts_ == chunks_) return Progress::kDone;
+    if (lasts_ == chunks_) return Advance::kDone;
     if (!inside && !outside) break;
-    moved_ = true;
+    something = true;
   }
-  if (!failed()) return Progress::kPending;
-  inside_ = {};
-  outside_ = {};
-  return Progress::kFailed;
+  if (failed()) {
+    inside_ = {};
+    outside_ = {};
+  }
+  return something ? Advance::kSomething : Advance::kNothing;
 }
 
 Progress Pipeline::drive(Lane& lane, bool& something) {
   if (lane.operation) {
     const Progress progress = lane.operation->progress();
     if (progress == Progress::kFailed) {
-      fail(lane.operation->status());
+      failForGood(lane.operation->status());
       return progress;
     }
     if (progress == Progress::kPending) {

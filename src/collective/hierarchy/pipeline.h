@@ -18,10 +18,10 @@
 #include <memory>
 #include <vector>
 
-#include "collective/communicator.h"
+#include "collective/hierarchy/buffers.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/hierarchy/machines.h"
-#include "collective/hierarchy/scratch.h"
+#include "collective/operation.h"
 
 namespace farandole {
 
@@ -34,7 +34,7 @@ struct HierarchyContext {
   const std::unique_ptr<Communicator> between;  // null if this member carries nothing
   const std::unique_ptr<Communicator> flat;
   const HierarchyTuning tuning;
-  Scratch scratch;
+  Buffers buffers;
   Status failure;  // of the first operation that failed: every later one fails with it
 };
 
@@ -46,7 +46,7 @@ struct Cut {
 };
 Cut cutOf(const HierarchyContext& context, std::size_t bytes);
 
-class Pipeline : public Operation {
+class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
  public:
   // Chunks that may have taken their first stage before the oldest has taken its last. One would
   // do in a steady flow; the second covers for members that are late.
@@ -55,16 +55,11 @@ class Pipeline : public Operation {
   static constexpr std::int64_t kRing = kAhead + 1;
 
   Pipeline(HierarchyContext& context, const Cut& cut);
-  Pipeline(const Pipeline&) = delete;
-  Pipeline& operator=(const Pipeline&) = delete;
 
-  Progress progress() final;
-  bool moved() const final { return moved_; }
   Duration nap() const final {
     return std::min(inside_.operation ? inside_.operation->nap() : Duration::max(),
                     outside_.operation ? outside_.operation->nap() : Duration::max());
   }
-  const Status& status() const final { return status_; }
 
  protected:
   // Start a stage of a chunk; null if this member has nothing to do in it.
@@ -75,9 +70,8 @@ class Pipeline : public Operation {
   virtual void travelled(std::int64_t) {}
   virtual void ended(std::int64_t) {}
 
-  // A scratch buffer; on failure the operation has failed.
+  // A scratch buffer; null, with the operation failed for good, if there is no memory.
   std::byte* buffer(Buffer which, std::size_t bytes);
-  void fail(Status status);
 
   // A ring of buffers: the bytes of one, rounded up to whole cache lines, and where a chunk's lies.
   // Only carriers need them.
@@ -87,21 +81,19 @@ class Pipeline : public Operation {
   }
 
   std::int64_t chunks() const { return chunks_; }
-  HierarchyContext& context() { return context_; }
-  const Machines& machines() const { return context_.machines; }
-  Communicator& local() { return *context_.local; }
+  const Machines& machines() const { return context().machines; }
+  Communicator& local() { return *context().local; }
 
  private:
+  friend EngineOperation;
+  Advance turn();
   bool advanceLocal();
   bool advanceTravel();
-  bool failed() const { return !status_.ok(); }
+  bool failed() const { return !status().ok(); }
 
-  HierarchyContext& context_;
   const std::int64_t chunks_;
   const bool carrier_;  // this member carries a slice of this operation
   const int steps_;     // in one call of progress()
-  bool moved_ = false;
-  Status status_;
 
   // How many chunks are through with each stage.
   std::int64_t firsts_ = 0;

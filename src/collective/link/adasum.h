@@ -1,6 +1,5 @@
-// Adasum (see collective/shm/adasum.h for what it computes): everybody's inputs reach everybody,
-// tensor by tensor or several small ones together, and everybody goes through the same tournament,
-// with the same blocks and in the same order as the shared-memory engine.
+// Adasum (collective/adasum.h): everybody's vectors reach everybody, tensor by tensor or several
+// small ones together, and everybody computes the whole tournament.
 #pragma once
 
 #include <span>

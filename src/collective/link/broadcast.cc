@@ -1,4 +1,6 @@
-// Broadcasts: chunk after chunk from the parent, into its place, and on to the children.
+// Broadcasts: chunk after chunk from the parent, into its place, and on to the children, along a
+// binomial tree (short messages) or a pipelined chain (long ones); choose.h names the paper that
+// compares them.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,9 @@
 // Which algorithm is used for which operation, size and number of members: the whole table.
 //
+// That small and large arrays want different algorithms is the lesson of R. Thakur, R. Rabenseifner
+// and W. Gropp, "Optimization of Collective Communication Operations in MPICH", International
+// Journal of High Performance Computing Applications 19(1), 2005.
+//
 // Every member must come to the same choice: it depends on nothing but the arguments that all of
 // them pass. No choice changes a bit of a result.
 #pragma once

@@ -6,13 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "collective/link/net_communicator.h"
+#include "collective/scratch.h"
 
 namespace farandole::net {
 
@@ -32,16 +32,6 @@ class Bell {
  private:
   std::mutex mutex_;
   std::function<void()> wake_;  // guarded by mutex_
-};
-
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-struct Scratch {
-  static Scratch make(
-      std::size_t bytes);  // aligned to cache lines; without memory if there is none
-  std::unique_ptr<std::byte[], FreeMemory> memory;
-  std::size_t bytes = 0;
 };
 
 // The 40 bits of a slot that are the engine's: bit 39 says which of the two halves it is in.
@@ -72,15 +62,11 @@ struct Context {
   std::uint64_t keyBits() const { return std::uint64_t{options.key} << kKeyShift; }
   std::uint64_t nextSlots() { return keyBits() | (sequence++ % kSequences) << kSequenceShift; }
 
-  // Memory for one operation. What is given back is kept for the next, if it is not too large.
-  Scratch take(std::size_t bytes);
-  void giveBack(Scratch scratch);
-
   const NetOptions options;
   const std::shared_ptr<Bell> bell;
   std::uint64_t sequence = 0;
   Status failure;  // not ok: every operation fails with it
-  Scratch spare;
+  ScratchPool scratch{1};
 };
 
 }  // namespace farandole::net

@@ -1,8 +1,11 @@
 // Gossip: a small block of every member reaches every member, through scratch memory.
 //
-// Directly: everybody sends its block to everybody, one step. Bruck (1997): in step k everybody
-// sends all it has, which are the blocks of the 2^k members from itself on, to the member 2^k
-// before it. Blocks lie in that order: block 0 is this member's own.
+// Directly: everybody sends its block to everybody, one step. Bruck: in step k everybody sends all
+// it has, which are the blocks of the 2^k members from itself on, to the member 2^k before it.
+// Blocks lie in that order: block 0 is this member's own. J. Bruck et al., "Efficient Algorithms
+// for All-to-All Communications in Multiport Message-Passing Systems", IEEE Transactions on
+// Parallel and Distributed Systems 8(11), 1997. Unlike recursive doubling it serves any number of
+// members.
 //
 // A part of an operation: uses two of its counters, and kSteps steps.
 #pragma once

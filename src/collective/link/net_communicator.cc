@@ -6,11 +6,11 @@
 #include "collective/link/adasum.h"
 #include "collective/link/choose.h"
 #include "collective/link/context.h"
-#include "collective/link/local.h"
 #include "collective/link/move.h"
 #include "collective/link/point_to_point.h"
 #include "collective/link/slices.h"
 #include "collective/link/small.h"
+#include "collective/local.h"
 #include "collective/segments.h"
 
 namespace farandole {
@@ -26,6 +26,15 @@ std::byte* readable(const void* memory) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(memory));
 }
 
+// Nothing travels.
+class Local final : public LocalReduction<NetOperation> {
+ public:
+  Local(std::span<const Piece> pieces, const Reduction& reduction, Context& shared)
+      : LocalReduction(pieces, reduction, shared, 0) {
+    mayBeDropped(true);
+  }
+};
+
 class NetCommunicator final : public Communicator {
  public:
   explicit NetCommunicator(NetOptions options)
@@ -36,8 +45,8 @@ class NetCommunicator final : public Communicator {
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                          Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
-    if (size() == 1) return makeLocalReduction(context_, pieces, reduction);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
+    if (size() == 1) return local(pieces, reduction);
     if (op == ReduceOp::kAdasum) return makeAdasum(context_, pieces, dtype, scale);
     Elements elements(Segments(pieces, sizeOf(dtype)), reduction, context_.options.wire);
     const std::size_t bytes = wireBytes(elements);
@@ -75,9 +84,7 @@ class NetCommunicator final : public Communicator {
   OperationPtr broadcast(std::span<const Piece> pieces, DType dtype, int root) override {
     std::vector<Piece> inBytes(pieces.begin(), pieces.end());
     for (Piece& piece : inBytes) piece.count *= static_cast<std::int64_t>(sizeOf(dtype));
-    if (size() == 1) {
-      return makeLocalReduction(context_, inBytes, Reduction{DType::kUint8, ReduceOp::kSum, {}});
-    }
+    if (size() == 1) return local(inBytes, kPlainCopy);
     Segments segments(inBytes, 1);
     const Algorithm algorithm = chooseBroadcast(size(), segments.bytes());
     return makeBroadcast(context_, std::move(segments), root, algorithm);
@@ -127,7 +134,7 @@ class NetCommunicator final : public Communicator {
 
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
                              DType dtype, ReduceOp op, Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, counts[0], reduction);
     SlicePlan plan;
     std::int64_t total = 0;
@@ -138,7 +145,7 @@ class NetCommunicator final : public Communicator {
 
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, count, reduction);
     SlicePlan plan;
     if (chooseReduce(size(), bytesOf(count, dtype)) == Algorithm::kRoot) {
@@ -157,7 +164,7 @@ class NetCommunicator final : public Communicator {
   }
 
   OperationPtr barrier() override {
-    if (size() == 1) return makeLocalCopy(context_, nullptr, nullptr, 0);
+    if (size() == 1) return local({}, kPlainCopy);
     return makeBarrier(context_, chooseBarrier(size()));
   }
 
@@ -174,15 +181,12 @@ class NetCommunicator final : public Communicator {
     return static_cast<std::size_t>(elements.segments().total()) * elements.wireBytes();
   }
 
-  Reduction reductionOf(DType dtype, ReduceOp op, Scale scale) const {
-    if (op == ReduceOp::kAverage) scale.divisor *= size();
-    const bool sums = op == ReduceOp::kAverage || (op == ReduceOp::kAdasum && size() == 1);
-    return {dtype, sums ? ReduceOp::kSum : op, scale};
+  OperationPtr local(std::span<const Piece> pieces, const Reduction& reduction) {
+    return std::make_unique<Local>(pieces, reduction, context_);
   }
-
   OperationPtr local(const void* in, void* out, std::int64_t count, const Reduction& reduction) {
     const Piece piece{in, out, count};
-    return makeLocalReduction(context_, std::span(&piece, 1), reduction);
+    return local(std::span(&piece, 1), reduction);
   }
 
   // Every member's slice goes to itself only.

@@ -8,19 +8,13 @@ NetOperation::NetOperation(Context& context, std::size_t counters)
     : NetOperation(context, counters, context.nextSlots()) {}
 
 NetOperation::NetOperation(Context& context, std::size_t counters, std::uint64_t slots)
-    : context_(context), traffic_(std::make_shared<Traffic>(context, slots, counters)) {}
+    : EngineOperation(context), traffic_(std::make_shared<Traffic>(context, slots, counters)) {}
 
 NetOperation::~NetOperation() {
-  const bool underWay = !done_ && status_.ok();
-  if (underWay && !harmless_ && context_.failure.ok()) {
-    context_.failure =
+  if (unfinished() && !harmless_ && context().failure.ok()) {
+    context().failure =
         Status(Code::kCancelled, "an earlier operation of this process set was given up half-way");
   }
-}
-
-void NetOperation::failForGood(Status status) {
-  if (context_.failure.ok()) context_.failure = status;
-  fail(std::move(status));
 }
 
 bool NetOperation::reserve(std::size_t bytes) {
@@ -30,10 +24,7 @@ bool NetOperation::reserve(std::size_t bytes) {
   return false;
 }
 
-Progress NetOperation::progress() {
-  if (done_) return Progress::kDone;
-  if (status_.ok() && !context_.failure.ok()) status_ = context_.failure;
-  if (!status_.ok()) return Progress::kFailed;
+Advance NetOperation::turn() {
   Budget budget;
   Advance result = Advance::kNothing;
   bool something = false;
@@ -43,20 +34,15 @@ Progress NetOperation::progress() {
     seen = traffic_->events();
     result = advance(budget);
     something = something || result != Advance::kNothing;
-  } while (result != Advance::kDone && status_.ok() && !budget.spent() &&
+  } while (result != Advance::kDone && status().ok() && !budget.spent() &&
            traffic_->events() != seen);
   traffic_->leave();
-  if (status_.ok() && result != Advance::kDone && traffic_->failed()) {
-    failForGood(traffic_->failure());
-  }
-  if (!status_.ok()) return Progress::kFailed;
   if (result == Advance::kDone) {
-    done_ = true;
-    traffic_->retire();
-    return Progress::kDone;
+    if (status().ok()) traffic_->retire();
+    return result;
   }
-  moved_ = something || traffic_->events() != seen;
-  return Progress::kPending;
+  if (status().ok() && traffic_->failed()) failForGood(traffic_->failure());
+  return something || traffic_->events() != seen ? Advance::kSomething : Advance::kNothing;
 }
 
 }  // namespace farandole::net

@@ -1,6 +1,12 @@
 // Large reductions: every member owns a slice of the array. Inputs go straight to the owner, which
 // reduces them and sends the result to those who want it. All in chunks, so that receiving,
 // reducing and sending overlap, and both directions of every connection are busy at once.
+//
+// As in R. Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004, a reduce-
+// scatter is followed by an allgather, and as many bytes travel as around the ring of P. Patarasuk
+// and X. Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations", Journal of
+// Parallel and Distributed Computing 69(2), 2009. Both pass on partial sums, so that the order of
+// adding differs from slice to slice; here only inputs and results travel, and it is that of ranks.
 #pragma once
 
 #include <vector>

@@ -32,12 +32,12 @@ void Traffic::receive(int member, std::uint64_t step, std::span<std::byte> bytes
 
 bool Traffic::reserve(std::size_t bytes, bool stays) {
   stays_ = stays;
-  scratch_ = stays ? Scratch::make(bytes) : context_.take(bytes);
-  return scratch_.memory != nullptr;
+  scratch_ = stays ? Scratch::allocate(bytes) : context_.scratch.take(bytes);
+  return static_cast<bool>(scratch_);
 }
 
 void Traffic::retire() {
-  if (!stays_) context_.giveBack(std::exchange(scratch_, {}));
+  if (!stays_) context_.scratch.give(std::exchange(scratch_, {}));
 }
 
 Status Traffic::failure() const {

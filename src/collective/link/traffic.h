@@ -31,7 +31,7 @@ class Traffic : public std::enable_shared_from_this<Traffic> {
   // Scratch memory of this operation; once. False if there is none. Memory that `stays` is never
   // given back to the context: messages may use it when the operation is done.
   bool reserve(std::size_t bytes, bool stays = false);
-  std::byte* scratch() const { return scratch_.memory.get(); }
+  std::byte* scratch() const { return scratch_.data(); }
   // Something else that must live as long as this.
   void keep(std::shared_ptr<void> memory) { kept_ = std::move(memory); }
   // When every counter is clear: the scratch memory goes back to the context.

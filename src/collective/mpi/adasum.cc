@@ -1,195 +1,99 @@
 #include "collective/mpi/adasum.h"
 
-#include <algorithm>
-#include <vector>
+#include <utility>
 
-#include "collective/adasum_weights.h"
-#include "collective/mpi/arithmetic.h"
+#include "collective/adasum.h"
 
 namespace farandole::mpi {
 namespace {
 
-// As in the shared-memory engine: sums of dot products are rounded at these boundaries.
-constexpr std::int64_t kBlockElements = 16384;
-constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
-// Bytes worked on in one call of progress().
-constexpr std::size_t kBudget = std::size_t{16} << 20;
+constexpr std::size_t kGroupBytes = std::size_t{4} << 20;
 
 class Adasum final : public MpiOperation {
  public:
   Adasum(MpiContext& shared, std::span<const Piece> pieces, DType dtype, const Scale& scale)
       : MpiOperation(shared, "adasum"),
-        pieces_(pieces.begin(), pieces.end()),
-        reduction_{dtype, ReduceOp::kSum, scale},
-        element_(sizeOf(dtype)) {}
+        groups_(pieces, dtype, scale, members(), me(), kGroupBytes) {}
   ~Adasum() override { abandon(requests_, std::move(scratch_)); }
 
  protected:
-  Advance advance() override {
-    Advance result = Advance::kNothing;
-    work_ = 0;
-    while (work_ < kBudget) {
-      const Advance step = advanceStage();
+  Advance advance(Budget& budget) override {
+    bool something = false;
+    while (!budget.spent()) {
+      const Advance step = advanceStage(budget);
       if (step == Advance::kDone || !status().ok()) return step;
-      if (step == Advance::kNothing) return result;
-      result = Advance::kSomething;
+      if (step == Advance::kNothing) break;
+      something = true;
     }
-    return result;
+    return something ? Advance::kSomething : Advance::kNothing;
   }
 
-  std::size_t underWay() const override {
-    return requests_.empty() ? 0 : batch_ * static_cast<Index>(members());
-  }
+  std::size_t underWay() const override { return requests_.empty() ? 0 : groups_.allBytes(); }
 
  private:
-  enum class Stage { kBegin, kReceive, kDots, kCombine, kFinish };
-  using Index = std::size_t;
+  enum class Stage { kBegin, kFill, kReceive, kFinish };
 
-  Advance advanceStage() {
+  Advance advanceStage(Budget& budget) {
     switch (stage_) {
       case Stage::kBegin: return begin();
+      case Stage::kFill:
+        if (groups_.fill(budget)) post();
+        return Advance::kSomething;
       case Stage::kReceive: return receive();
-      case Stage::kDots: return dots();
-      case Stage::kCombine: return combineBlock();
-      case Stage::kFinish: return finish();
+      case Stage::kFinish:
+        if (groups_.finish(budget)) end();
+        return Advance::kSomething;
     }
     return Advance::kNothing;
   }
 
-  // The next pieces [first_, last_) that are exchanged together.
   Advance begin() {
-    first_ = last_;
-    if (first_ == pieces_.size()) return Advance::kDone;
-    batch_ = 0;
-    while (last_ < pieces_.size() &&
-           (last_ == first_ || batch_ + bytes(pieces_[last_].count) <= kBatchBytes)) {
-      batch_ += bytes(pieces_[last_++].count);
-    }
-    Result<Scratch> memory = context().scratch.take(batch_ * static_cast<Index>(members()));
-    if (!memory.ok()) {
-      failForGood(memory.status());
-      return Advance::kSomething;
-    }
-    scratch_ = std::move(*memory);
-    std::byte* to = version(me());
-    for (Index i = first_; i < last_; ++i) {
-      scaledCopy(to, pieces_[i].in, pieces_[i].count, reduction_, before(reduction_.scale));
-      to += bytes(pieces_[i].count);
-    }
-    work_ += batch_;
-    if (batch_ >= kAnnouncedFrom && !check(announce())) return Advance::kSomething;
+    if (!groups_.next()) return Advance::kDone;
+    scratch_ = takeScratch(groups_.allBytes());
+    if (!scratch_) return Advance::kSomething;
+    groups_.use(scratch_.data());
+    stage_ = Stage::kFill;
+    return Advance::kSomething;
+  }
+
+  // Fails if it cannot.
+  void post() {
+    const std::size_t bytes = groups_.vectorBytes();
+    if (bytes >= kAnnouncedFrom && !check(announce())) return;
     for (int i = 1; i < members(); ++i) {
       const int source = (me() - i + members()) % members();
-      if (!check(postReceive(requests_, version(source), batch_, source, kTagCollective, comm()))) {
-        return Advance::kSomething;
+      if (!check(postReceive(requests_, groups_.vectorOf(source), bytes, source, kTagCollective,
+                             comm()))) {
+        return;
       }
     }
     for (int i = 1; i < members(); ++i) {
-      if (!check(postSend(requests_, version(me()), batch_, (me() + i) % members(), kTagCollective,
-                          comm()))) {
-        return Advance::kSomething;
+      if (!check(postSend(requests_, groups_.vectorOf(me()), bytes, (me() + i) % members(),
+                          kTagCollective, comm()))) {
+        return;
       }
     }
     stage_ = Stage::kReceive;
-    return Advance::kSomething;
   }
 
   Advance receive() {
     const Result<bool> tested = requests_.test(name());
     if (!check(tested.status())) return Advance::kSomething;
     if (!requests_.empty()) return tested.value() ? Advance::kSomething : Advance::kNothing;
-    piece_ = first_;
-    pieceStart_ = 0;
-    startPiece();
+    stage_ = Stage::kFinish;
     return Advance::kSomething;
   }
 
-  void startPiece() {
-    distance_ = 1;
-    a_ = 0;
-    startPair();
-  }
-  // Pairs are a and a + distance, for every second multiple a of the distance; an odd one is
-  // carried over.
-  void startPair() {
-    while (distance_ < members() && a_ + distance_ >= members()) {
-      distance_ *= 2;
-      a_ = 0;
-    }
-    at_ = 0;
-    sums_[0] = sums_[1] = sums_[2] = 0.0;
-    stage_ = distance_ < members() && piece_ < last_ ? Stage::kDots : Stage::kFinish;
+  void end() {
+    context().scratch.give(std::move(scratch_));
+    scratch_ = {};
+    stage_ = Stage::kBegin;
   }
 
-  std::int64_t block() const { return std::min(kBlockElements, pieces_[piece_].count - at_); }
-  std::byte* elements(int member) { return version(member) + pieceStart_ + bytes(at_); }
-
-  Advance dots() {
-    if (at_ < pieces_[piece_].count) {
-      double values[3] = {0.0, 0.0, 0.0};
-      dot3(elements(a_), elements(a_ + distance_), block(), reduction_.dtype, values);
-      for (int i = 0; i < 3; ++i) sums_[i] += values[i];
-      work_ += 2 * bytes(block());
-      at_ += block();
-      return Advance::kSomething;
-    }
-    weights_ = adasumWeights(sums_);
-    at_ = 0;
-    stage_ = Stage::kCombine;
-    return Advance::kSomething;
-  }
-
-  Advance combineBlock() {
-    if (at_ < pieces_[piece_].count) {
-      std::byte* const a = elements(a_);
-      combine(a, a, weights_.a, elements(a_ + distance_), weights_.b, block(), reduction_.dtype);
-      work_ += 3 * bytes(block());
-      at_ += block();
-      return Advance::kSomething;
-    }
-    a_ += 2 * distance_;
-    startPair();
-    return Advance::kSomething;
-  }
-
-  // The winner is member 0's version.
-  Advance finish() {
-    const Piece& piece = pieces_[piece_];
-    scaledCopy(piece.out, version(0) + pieceStart_, piece.count, reduction_,
-               after(reduction_.scale));
-    work_ += bytes(piece.count);
-    pieceStart_ += bytes(piece.count);
-    if (++piece_ < last_) {
-      startPiece();
-    } else {
-      context().scratch.give(std::move(scratch_));
-      scratch_ = {};
-      stage_ = Stage::kBegin;
-    }
-    return Advance::kSomething;
-  }
-
-  Index bytes(std::int64_t count) const { return static_cast<Index>(count) * element_; }
-  std::byte* version(int member) { return scratch_.data() + batch_ * static_cast<Index>(member); }
-
-  const std::vector<Piece> pieces_;
-  const Reduction reduction_;
-  const Index element_;
+  AdasumGroups groups_;
   Stage stage_ = Stage::kBegin;
   Requests requests_;
-  Scratch scratch_;  // everybody's versions of the batch
-  Index batch_ = 0;  // bytes
-  Index first_ = 0;
-  Index last_ = 0;
-  Index work_ = 0;
-  // Within the batch.
-  Index piece_ = 0;
-  Index pieceStart_ = 0;
-  int distance_ = 1;
-  int a_ = 0;
-  std::int64_t at_ = 0;
-  double sums_[3] = {0.0, 0.0, 0.0};
-  AdasumWeights weights_{1.0, 1.0};
+  Scratch scratch_;  // everybody's vectors of the group
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Adasum (see collective/shm/adasum.h): everybody gets everybody's array and computes the whole
-// tournament, in the same order, so that all have the same bits. The arithmetic is that of the
-// shared-memory engine.
+// Adasum (collective/adasum.h): everybody gets everybody's vectors and computes the whole
+// tournament.
 #pragma once
 
 #include <span>

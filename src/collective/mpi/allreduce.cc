@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "collective/local.h"
+#include "collective/mpi/choose.h"
 #include "collective/mpi/chunked.h"
 #include "collective/mpi/process.h"
 
 namespace farandole::mpi {
 namespace {
-
-// All members' arrays together: up to this size each member takes them all.
-constexpr std::size_t kGathered = std::size_t{64} << 10;
 
 class NativeAllreduce final : public ChunkedOperation {
  public:
@@ -39,7 +38,7 @@ class NativeAllreduce final : public ChunkedOperation {
     return bytes(part.count);
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     const Scale rest = after(reduction_.scale);
     if (packed(part)) {
@@ -47,7 +46,7 @@ class NativeAllreduce final : public ChunkedOperation {
     } else {
       scaledCopy(out(part), out(part), part.count, reduction_, rest);
     }
-    if (packed(part) || !rest.identity()) moved += bytes(part.count);
+    if (packed(part) || !rest.identity()) budget.charge(bytes(part.count));
     return true;
   }
 
@@ -75,7 +74,7 @@ class GatheredAllreduce final : public ChunkedOperation {
     return each;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     const std::size_t each = bytes(part.count);
     std::vector<const void*> sources(static_cast<std::size_t>(members()));
@@ -89,7 +88,7 @@ class GatheredAllreduce final : public ChunkedOperation {
           reduce(std::span(&to, 1), sources, count, reduction_.dtype, reduction_.op,
                  reduction_.scale, Store::kCached);
         });
-    moved += each * sources.size();
+    budget.charge(each * sources.size());
     return true;
   }
 
@@ -133,17 +132,17 @@ class ExchangeAllreduce final : public ChunkedOperation {
     return own;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     if (step.phase == 0) {
       reduceMine(step);
-      moved += bytes(mine(part)) * static_cast<std::size_t>(members());
+      budget.charge(bytes(mine(part)) * static_cast<std::size_t>(members()));
       share(step);
       return false;
     }
     if (packed(part)) {
       unpack(part, step.scratch.data(), reduction_, Scale{});
-      moved += bytes(part.count);
+      budget.charge(bytes(part.count));
     }
     return true;
   }
@@ -200,35 +199,6 @@ class ExchangeAllreduce final : public ChunkedOperation {
   const Reduction reduction_;
 };
 
-// One member: scaled copies.
-class LocalReduction final : public ChunkedOperation {
- public:
-  LocalReduction(MpiContext& shared, std::span<const Piece> pieces, const Reduction& reduction)
-      : ChunkedOperation(shared, "allreduce", pieces, sizeOf(reduction.dtype)),
-        reduction_(reduction) {}
-
- protected:
-  std::size_t begin(Step& step) override {
-    const Chunk& part = chunk(step);
-    segments().forEach(
-        part.begin, part.begin + part.count,
-        [&](std::size_t piece, std::int64_t offset, std::int64_t count, std::int64_t) {
-          const void* const from = segments().in(piece, offset);
-          void* const to = segments().out(piece, offset);
-          // Truths become 0 or 1.
-          const bool changes = !reduction_.scale.identity() || reduction_.dtype == DType::kBool;
-          if (from == to && !changes) return;
-          reduce(std::span(&to, 1), std::span(&from, 1), count, reduction_.dtype, reduction_.op,
-                 reduction_.scale, Store::kCached);
-        });
-    return bytes(part.count);
-  }
-  bool next(Step&, std::size_t&) override { return true; }
-
- private:
-  const Reduction reduction_;
-};
-
 class Broadcast final : public ChunkedOperation {
  public:
   Broadcast(MpiContext& shared, std::span<const Piece> pieces, DType dtype, int root)
@@ -255,14 +225,14 @@ class Broadcast final : public ChunkedOperation {
     return packed(part) && sends ? bytes(part.count) : 0;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     if (packed(part)) {
       unpack(part, step.scratch.data(), plain_, Scale{});
-      moved += bytes(part.count);
+      budget.charge(bytes(part.count));
     } else if (me() == root_ && in(part) != out(part)) {
       scaledCopy(out(part), in(part), part.count, plain_, Scale{});
-      moved += bytes(part.count);
+      budget.charge(bytes(part.count));
     }
     return true;
   }
@@ -276,16 +246,19 @@ class Broadcast final : public ChunkedOperation {
 
 OperationPtr makeAllreduce(MpiContext& context, std::span<const Piece> pieces,
                            const Reduction& reduction) {
-  if (context.size == 1) return std::make_unique<LocalReduction>(context, pieces, reduction);
-  const auto native = nativeReduction(reduction);
-  if (native && nativeSize(context)) {
-    return std::make_unique<NativeAllreduce>(context, pieces, reduction, *native);
-  }
   std::int64_t total = 0;
   for (const Piece& piece : pieces) total += piece.count;
-  const auto bytes = static_cast<std::uint64_t>(total) * sizeOf(reduction.dtype);
-  if (bytes <= kGathered / static_cast<std::uint64_t>(context.size)) {
-    return std::make_unique<GatheredAllreduce>(context, pieces, reduction);
+  const std::size_t bytes = static_cast<std::size_t>(total) * sizeOf(reduction.dtype);
+  switch (chooseAllreduce(reduction, bytes, context.size, context.nativeFrom)) {
+    case Algorithm::kLocal:
+      return std::make_unique<LocalReduction<MpiOperation>>(pieces, reduction, context,
+                                                            "allreduce");
+    case Algorithm::kNative:
+      return std::make_unique<NativeAllreduce>(context, pieces, reduction,
+                                               nativeReduction(reduction));
+    case Algorithm::kGathered:
+      return std::make_unique<GatheredAllreduce>(context, pieces, reduction);
+    case Algorithm::kExchange: break;
   }
   return std::make_unique<ExchangeAllreduce>(context, pieces, reduction);
 }

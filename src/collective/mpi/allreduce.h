@@ -1,12 +1,11 @@
-// Allreduce in three ways:
+// Allreduce in three ways (choose.h decides):
 //
 //   native    MPI_Iallreduce, for what MPI computes as we do, in large sets. All ranks get the same
-//   bits from the
-//             implementations we know (MPI only recommends it); two runs may differ.
+//             bits from the implementations we know (MPI only recommends it); two runs may differ.
 //   gathered  everybody gets everything and reduces it in rank order: for small arrays.
 //   exchange  member i gets everybody's part i, reduces it in rank order, and hands it to all: as
-//             few bytes as a ring. float16 and bfloat16 travel as they are, are accumulated in
-//             float32 and rounded once.
+//             few bytes as a ring (link/slices.h names the papers). float16 and bfloat16 travel as
+//             they are, are accumulated in float32 and rounded once.
 //
 // The last two are bit-identical on all members and in every run, for all types and operators.
 #pragma once

@@ -26,44 +26,29 @@ MPI_Datatype integerType(DType dtype) {
   }
 }
 
-std::optional<NativeReduction> nativeInteger(DType dtype, ReduceOp op) {
+NativeReduction nativeInteger(DType dtype, ReduceOp op) {
   switch (op) {
-    case ReduceOp::kSum: return NativeReduction{unsignedType(dtype), MPI_SUM, 1};
-    case ReduceOp::kProduct: return NativeReduction{unsignedType(dtype), MPI_PROD, 1};
-    case ReduceOp::kMin: return NativeReduction{integerType(dtype), MPI_MIN, 1};
-    case ReduceOp::kMax: return NativeReduction{integerType(dtype), MPI_MAX, 1};
-    case ReduceOp::kBand: return NativeReduction{unsignedType(dtype), MPI_BAND, 1};
-    case ReduceOp::kBor: return NativeReduction{unsignedType(dtype), MPI_BOR, 1};
-    case ReduceOp::kBxor: return NativeReduction{unsignedType(dtype), MPI_BXOR, 1};
-    case ReduceOp::kAverage:
-    case ReduceOp::kAdasum: break;
+    case ReduceOp::kProduct: return {unsignedType(dtype), MPI_PROD, 1};
+    case ReduceOp::kMin: return {integerType(dtype), MPI_MIN, 1};
+    case ReduceOp::kMax: return {integerType(dtype), MPI_MAX, 1};
+    case ReduceOp::kBand: return {unsignedType(dtype), MPI_BAND, 1};
+    case ReduceOp::kBor: return {unsignedType(dtype), MPI_BOR, 1};
+    case ReduceOp::kBxor: return {unsignedType(dtype), MPI_BXOR, 1};
+    default: return {unsignedType(dtype), MPI_SUM, 1};
   }
-  return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<NativeReduction> nativeReduction(const Reduction& reduction) {
-  const bool sum = reduction.op == ReduceOp::kSum;
-  const bool product = reduction.op == ReduceOp::kProduct;
+NativeReduction nativeReduction(const Reduction& reduction) {
+  const MPI_Op op = reduction.op == ReduceOp::kSum ? MPI_SUM : MPI_PROD;
   switch (reduction.dtype) {
-    case DType::kFloat32:
-    case DType::kFloat64:
-      if (!sum && !product) return std::nullopt;
-      return NativeReduction{reduction.dtype == DType::kFloat32 ? MPI_FLOAT : MPI_DOUBLE,
-                             sum ? MPI_SUM : MPI_PROD, 1};
+    case DType::kFloat32: return {MPI_FLOAT, op, 1};
+    case DType::kFloat64: return {MPI_DOUBLE, op, 1};
     // Sums of complex numbers are those of their parts.
-    case DType::kComplex64:
-    case DType::kComplex128:
-      if (!sum) return std::nullopt;
-      return NativeReduction{reduction.dtype == DType::kComplex64 ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM,
-                             2};
-    case DType::kFloat16:
-    case DType::kBfloat16:
-    case DType::kBool: return std::nullopt;
-    default:
-      if (!reduction.scale.identity()) return std::nullopt;
-      return nativeInteger(reduction.dtype, reduction.op);
+    case DType::kComplex64: return {MPI_FLOAT, op, 2};
+    case DType::kComplex128: return {MPI_DOUBLE, op, 2};
+    default: return nativeInteger(reduction.dtype, reduction.op);
   }
 }
 

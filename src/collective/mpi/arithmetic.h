@@ -1,8 +1,7 @@
-// Which reductions MPI computes itself, and scaled copies.
+// Reductions in MPI's words, and scaled copies.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "collective/mpi/operation.h"
 
@@ -14,14 +13,8 @@ struct NativeReduction {
   std::int64_t perElement;  // MPI elements in one of ours
 };
 
-// None where MPI's arithmetic is not ours: float16 and bfloat16 (which it lacks), scaled integers
-// (accumulated in 64 bits), bool, and the minimum and maximum of floats (NaN).
-std::optional<NativeReduction> nativeReduction(const Reduction& reduction);
-
-// Whether a set of this size leaves them to MPI.
-inline bool nativeSize(const MpiContext& context) {
-  return context.size > 1 && context.nativeFrom > 0 && context.size >= context.nativeFrom;
-}
+// How MPI is told to compute it; only of what mpiComputes.
+NativeReduction nativeReduction(const Reduction& reduction);
 
 // to = from * scale; nothing if that changes nothing.
 void scaledCopy(void* to, const void* from, std::int64_t count, const Reduction& reduction,

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "collective/segments.h"
 #include "collective/mpi/arithmetic.h"
 #include "collective/mpi/chunks.h"
 #include "collective/mpi/pipeline.h"
+#include "collective/segments.h"
 
 namespace farandole::mpi {
 

@@ -40,7 +40,7 @@ class MpiCommunicator final : public Communicator {
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                          Scale scale) override {
     if (op == ReduceOp::kAdasum && size() > 1) return makeAdasum(context_, pieces, dtype, scale);
-    return makeAllreduce(context_, pieces, reductionOf(dtype, op, scale));
+    return makeAllreduce(context_, pieces, reductionOf(dtype, op, scale, size()));
   }
   OperationPtr allgather(const void* in, void* out, std::span<const std::int64_t> counts,
                          DType dtype) override {
@@ -56,11 +56,11 @@ class MpiCommunicator final : public Communicator {
   }
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
                              DType dtype, ReduceOp op, Scale scale) override {
-    return makeReduceScatter(context_, in, out, counts, reductionOf(dtype, op, scale));
+    return makeReduceScatter(context_, in, out, counts, reductionOf(dtype, op, scale, size()));
   }
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {
-    return makeReduce(context_, in, out, count, reductionOf(dtype, op, scale), root);
+    return makeReduce(context_, in, out, count, reductionOf(dtype, op, scale, size()), root);
   }
   OperationPtr gather(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
                       int root) override {
@@ -81,11 +81,6 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
-  Reduction reductionOf(DType dtype, ReduceOp op, Scale scale) const {
-    if (op == ReduceOp::kAverage) scale.divisor *= size();
-    const bool sums = op == ReduceOp::kAverage || (op == ReduceOp::kAdasum && size() == 1);
-    return {dtype, sums ? ReduceOp::kSum : op, scale};
-  }
   static std::vector<std::int64_t> inBytes(std::span<const std::int64_t> counts, DType dtype) {
     std::vector<std::int64_t> bytes(counts.begin(), counts.end());
     for (std::int64_t& count : bytes) count *= static_cast<std::int64_t>(sizeOf(dtype));

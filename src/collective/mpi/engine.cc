@@ -135,7 +135,8 @@ Status MpiEngine::checkMembers(std::span<const int> ranks) const {
 }
 
 // All members know afterwards that all members are there: MPI's creation of a group blocks, without
-// a deadline.
+// a deadline. The dissemination barrier of D. Hensgen, R. Finkel and U. Manber, "Two Algorithms for
+// Barrier Synchronization", International Journal of Parallel Programming 17(1), 1988.
 Status MpiEngine::knock(std::span<const int> ranks, std::uint32_t key, Deadline deadline) {
   const auto members = ranks.size();
   const auto me =
@@ -249,7 +250,8 @@ Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
 }  // namespace farandole::mpi
 
 extern "C" __attribute__((visibility("default"))) const farandole::EngineTable* farandole_engine() {
-  static const farandole::EngineTable kTable = {farandole::kEngineInterface, FARANDOLE_VERSION,
-                                                "mpi", farandole::mpi::start};
+  static const farandole::EngineTable kTable = {
+      farandole::kEngineInterface,        FARANDOLE_VERSION,     "mpi",
+      [] { return farandole::Status(); }, farandole::mpi::start, nullptr};
   return &kTable;
 }

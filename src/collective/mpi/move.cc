@@ -10,7 +10,7 @@ namespace farandole::mpi {
 namespace {
 
 // Bytes of this member's own part copied in one call of progress().
-constexpr std::size_t kCopyBytes = std::size_t{8} << 20;
+constexpr std::size_t kCopyBytes = Budget::kBytes;
 
 std::vector<std::int64_t> startsOf(const std::vector<std::int64_t>& parts) {
   std::vector<std::int64_t> starts(parts.size() + 1, 0);
@@ -52,7 +52,7 @@ class Move : public MpiOperation {
     return requests_.empty() ? 0 : static_cast<std::size_t>(starts_.back());
   }
 
-  Advance advance() final {
+  Advance advance(Budget&) final {
     bool something = false;
     if (!posted_) {
       posted_ = something = true;

@@ -19,7 +19,7 @@ function(farandole_mpi_engine abi include)
   target_include_directories(${target} SYSTEM PRIVATE ${include})
   target_link_libraries(${target} PRIVATE farandole_collective)
   farandole_self_contained(${target})
-  target_link_options(${target} PRIVATE LINKER:--version-script=${mpi_engine_dir}/exports.map)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${mpi_engine_dir}/../engine_exports.map)
   set_target_properties(${target} PROPERTIES SKIP_BUILD_RPATH ON INSTALL_RPATH ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/farandole/engines)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/farandole/engines)

@@ -1,7 +1,8 @@
 // What the operations of one MPI communicator share, and what all of them have in common.
 //
-// An operation is a state machine whose advance() posts and tests MPI requests and never waits. MPI
-// is called inside progress() only (and in destructors), under MpiProcess::Lock.
+// advance() posts and tests MPI requests and never waits (collective/operation.h says what the
+// operations of all engines do). MPI is called inside progress() only (and in destructors), under
+// MpiProcess::Lock.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "collective/communicator.h"
 #include "collective/mpi/headers.h"
 #include "collective/mpi/requests.h"
+#include "collective/operation.h"
+#include "collective/scratch.h"
 
 namespace farandole::mpi {
 
 class PointToPoint;
-
-// What is done to the elements; op is never kAverage (a sum with a divisor).
-struct Reduction {
-  DType dtype = DType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  Scale scale;
-};
 
 // Tags of our communicators' messages.
 enum MpiTag : int {
@@ -35,32 +30,6 @@ enum MpiTag : int {
   kTagShare = 5,
 };
 
-// Memory that goes back to its pool when it is no longer used.
-class Scratch {
- public:
-  Scratch() = default;
-  std::byte* data() const { return memory_.get(); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  friend class ScratchPool;
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte, Free> memory_;
-  std::size_t bytes_ = 0;
-};
-
-class ScratchPool {
- public:
-  // At least so many bytes; kOutOfMemory.
-  Result<Scratch> take(std::size_t bytes);
-  void give(Scratch scratch);
-
- private:
-  std::vector<Scratch> free_;
-};
-
 struct MpiContext {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
@@ -70,27 +39,22 @@ struct MpiContext {
   // Given up while MPI still reads or writes it: kept for ever.
   bool abandoned = false;
   TimePoint lastMoved = Clock::now();
-  ScratchPool scratch;
+  // More than an operation takes at once.
+  ScratchPool scratch{8};
   PointToPoint* pointToPoint = nullptr;
 };
 
-enum class Advance { kNothing, kSomething, kDone };
-
-class MpiOperation : public Operation {
+class MpiOperation : public EngineOperation<MpiOperation, MpiContext> {
  public:
-  MpiOperation(MpiContext& context, std::string_view name) : context_(context), name_(name) {}
-  MpiOperation(const MpiOperation&) = delete;
-  MpiOperation& operator=(const MpiOperation&) = delete;
   ~MpiOperation() override;
-
-  Progress progress() final;
-  bool moved() const final { return moved_; }
   Duration nap() const final;
-  const Status& status() const final { return status_; }
 
  protected:
-  // Sets status with fail or failForGood if it cannot go on.
-  virtual Advance advance() = 0;
+  MpiOperation(MpiContext& context, std::string_view name)
+      : EngineOperation(context), name_(name) {}
+
+  // Does what it can, charging the bytes it moves to the budget, and stops when that is used up.
+  virtual Advance advance(Budget& budget) = 0;
   // Bytes that MPI has been given and not completed.
   virtual std::size_t underWay() const { return 0; }
 
@@ -101,35 +65,27 @@ class MpiOperation : public Operation {
   // For which that is worth it.
   static constexpr std::size_t kAnnouncedFrom = std::size_t{128} << 10;
 
-  // Ends this operation; the communicator stays usable.
-  void fail(Status status) { status_ = std::move(status); }
-  // Ends this operation and every later one: the members no longer agree.
-  void failForGood(const Status& status);
-  // The same unless it is ok; true if it is.
+  // Fails for good, with the operation and the member in the text, unless it is ok; true if it is.
   bool check(const Status& status);
 
+  // From the pool; the operation has failed for good if there is none.
+  Scratch takeScratch(std::size_t bytes);
   // For destructors: MPI may still use the memory, so that it is not freed, and the communicator is
   // of no use any more.
   void abandon(Requests& requests, Scratch scratch);
 
-  MpiContext& context() { return context_; }
-  MPI_Comm comm() const { return context_.comm; }
-  int me() const { return context_.rank; }
-  int members() const { return context_.size; }
+  MPI_Comm comm() const { return context().comm; }
+  int me() const { return context().rank; }
+  int members() const { return context().size; }
   std::string_view name() const { return name_; }
 
  private:
-  MpiContext& context_;
+  friend EngineOperation;
+  Advance turn();
+
   const std::string_view name_;
   bool finished_ = false;  // but for the announcement
-  bool done_ = false;
-  bool moved_ = false;
   Requests announcement_;
-  Status status_;
 };
-
-// At once done, or at once failed.
-OperationPtr makeDone();
-OperationPtr makeFailed(Status status);
 
 }  // namespace farandole::mpi

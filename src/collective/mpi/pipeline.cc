@@ -4,8 +4,6 @@ namespace farandole::mpi {
 namespace {
 
 constexpr std::size_t kDepth = 2;
-// Bytes moved here in one call of progress(): a few milliseconds.
-constexpr std::size_t kBudget = std::size_t{8} << 20;
 
 }  // namespace
 
@@ -14,31 +12,25 @@ Pipeline::~Pipeline() {
 }
 
 bool Pipeline::takeScratch(Step& step, std::size_t bytes) {
-  Result<Scratch> memory = context().scratch.take(bytes);
-  if (!memory.ok()) {
-    failForGood(memory.status());
-    return false;
-  }
-  step.scratch = std::move(*memory);
-  return true;
+  step.scratch = MpiOperation::takeScratch(bytes);
+  return static_cast<bool>(step.scratch);
 }
 
 std::size_t Pipeline::underWay() const {
   return active_.empty() ? 0 : allBytes() / steps() * active_.size();
 }
 
-Advance Pipeline::advance() {
+Advance Pipeline::advance(Budget& budget) {
   if (begun_ == 0 && members() > 1 && allBytes() >= kAnnouncedFrom && !check(announce())) {
     return Advance::kSomething;
   }
   Advance result = Advance::kNothing;
-  std::size_t moved = 0;
   for (;;) {
     bool something = false;
-    while (begun_ < steps() && active_.size() < kDepth && moved < kBudget) {
+    while (begun_ < steps() && active_.size() < kDepth && !budget.spent()) {
       Step& step = active_.emplace_back();
       step.index = begun_++;
-      moved += begin(step);
+      budget.charge(begin(step));
       if (!ok()) return Advance::kSomething;
       something = true;
     }
@@ -49,9 +41,9 @@ Advance Pipeline::advance() {
         if (!check(tested.status())) return Advance::kSomething;
         something |= tested.value();
       }
-      if (it->requests.empty() && it->phase < allowed && moved < kBudget) {
+      if (it->requests.empty() && it->phase < allowed && !budget.spent()) {
         something = true;
-        const bool ended = next(*it, moved);
+        const bool ended = next(*it, budget);
         if (!ok()) return Advance::kSomething;
         if (ended) {
           context().scratch.give(std::move(it->scratch));
@@ -69,7 +61,7 @@ Advance Pipeline::advance() {
     }
     if (!something) return result;
     result = Advance::kSomething;
-    if (moved >= kBudget) return result;
+    if (budget.spent()) return result;
   }
 }
 

@@ -31,8 +31,8 @@ class Pipeline : public MpiOperation {
   // Prepares and posts the first phase. Returns the bytes it moved here.
   virtual std::size_t begin(Step& step) = 0;
   // The requests of step.phase have ended. Posts the next phase and returns false, or finishes the
-  // step and returns true. Adds the bytes it moved to `moved`.
-  virtual bool next(Step& step, std::size_t& moved) = 0;
+  // step and returns true. Charges the bytes it moved to the budget.
+  virtual bool next(Step& step, Budget& budget) = 0;
   // After the last step.
   virtual void finish() {}
 
@@ -40,7 +40,7 @@ class Pipeline : public MpiOperation {
   bool takeScratch(Step& step, std::size_t bytes);
 
  private:
-  Advance advance() final;
+  Advance advance(Budget& budget) final;
   std::size_t underWay() const final;
   bool ok() const { return status().ok(); }
 

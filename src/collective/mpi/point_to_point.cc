@@ -40,7 +40,7 @@ class PointToPoint::Send final : public MpiOperation {
   ~Send() override { all_.forget(*this); }
 
  protected:
-  Advance advance() override { return ended_ ? Advance::kDone : Advance::kNothing; }
+  Advance advance(Budget&) override { return ended_ ? Advance::kDone : Advance::kNothing; }
 
  private:
   friend class PointToPoint;
@@ -70,7 +70,7 @@ class PointToPoint::Receive final : public MpiOperation {
   ~Receive() override { all_.forget(*this); }
 
  protected:
-  Advance advance() override { return ended_ ? Advance::kDone : Advance::kNothing; }
+  Advance advance(Budget&) override { return ended_ ? Advance::kDone : Advance::kNothing; }
 
  private:
   friend class PointToPoint;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "collective/mpi/choose.h"
 #include "collective/mpi/chunked.h"
 #include "collective/mpi/process.h"
 
@@ -60,7 +61,7 @@ class ReduceScatter final : public Pipeline {
     return 0;
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const std::int64_t count = length(index(me()), step);
     if (count == 0) return true;
     const std::size_t each = bytes(count);
@@ -72,7 +73,7 @@ class ReduceScatter final : public Pipeline {
     void* const to = (aside_ ? result_.data() : out_) + bytes(offset(step));
     reduce(std::span(&to, 1), sources, count, reduction_.dtype, reduction_.op, reduction_.scale,
            Store::kCached);
-    moved += each * index(members());
+    budget.charge(each * index(members()));
     return true;
   }
 
@@ -103,13 +104,8 @@ class ReduceScatter final : public Pipeline {
     return own != out_ && less(out_, in_ + bytes(starts_.back())) && less(in_, out_ + size);
   }
   bool takeResult() {
-    Result<Scratch> memory = context().scratch.take(bytes(counts_[index(me())]));
-    if (!memory.ok()) {
-      failForGood(memory.status());
-      return false;
-    }
-    result_ = std::move(*memory);
-    return true;
+    result_ = MpiOperation::takeScratch(bytes(counts_[index(me())]));
+    return static_cast<bool>(result_);
   }
 
   const std::byte* const in_;
@@ -155,12 +151,12 @@ class NativeReduce final : public ChunkedOperation {
     return bytes(part.count);
   }
 
-  bool next(Step& step, std::size_t& moved) override {
+  bool next(Step& step, Budget& budget) override {
     const Chunk& part = chunk(step);
     const Scale rest = after(reduction_.scale);
     if (me() != root_ || rest.identity()) return true;
     scaledCopy(out(part), out(part), part.count, reduction_, rest);
-    moved += bytes(part.count);
+    budget.charge(bytes(part.count));
     return true;
   }
 
@@ -179,8 +175,9 @@ OperationPtr makeReduceScatter(MpiContext& context, const void* in, void* out,
 
 OperationPtr makeReduce(MpiContext& context, const void* in, void* out, std::int64_t count,
                         const Reduction& reduction, int root) {
-  if (const auto native = nativeReduction(reduction); native && nativeSize(context)) {
-    return std::make_unique<NativeReduce>(context, Piece{in, out, count}, reduction, *native, root);
+  if (nativeSize(context.size, context.nativeFrom) && mpiComputes(reduction)) {
+    return std::make_unique<NativeReduce>(context, Piece{in, out, count}, reduction,
+                                          nativeReduction(reduction), root);
   }
   std::vector<std::int64_t> counts(static_cast<std::size_t>(context.size), 0);
   counts[static_cast<std::size_t>(root)] = count;

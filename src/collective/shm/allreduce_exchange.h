@@ -7,6 +7,9 @@
 // the bytes that must travel. Rounds overlap: contributions run ahead, so that nobody waits for a
 // flag while there is something to copy.
 //
+// A reduce-scatter followed by an allgather, as in R. Rabenseifner, "Optimization of Collective
+// Reduction Operations", ICCS 2004, but every part is reduced in one step from all inputs.
+//
 // A part of an operation: used and owned by it.
 #pragma once
 

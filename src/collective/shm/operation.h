@@ -1,14 +1,12 @@
-// ShmOperation: what all operations of the shared-memory engine share: the three answers of
-// progress(), the budget that bounds one call, and how failure gets in.
-//
-// An operation is a state machine. advance() does what can be done now; it never waits. Used by one
-// thread at a time; owned by the caller; the communicator outlives it.
+// ShmOperation: what all operations of the shared-memory engine share (collective/operation.h says
+// what those of all engines do).
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <utility>
+#include <vector>
 
-#include "collective/communicator.h"
+#include "collective/operation.h"
 #include "collective/shm/board.h"
 #include "collective/shm/tuner.h"
 
@@ -27,53 +25,20 @@ struct ShmContext {
   std::uint64_t zeroCopyBytes = 0;
 };
 
-// What is done to the elements; op is never kAverage (a sum with a divisor).
-struct Reduction {
-  DType dtype = DType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  Scale scale;
-};
-
-// What one call of progress() may still move.
-class Budget {
- public:
-  void refill();
-  bool spent() const { return left_ <= 0; }
-  void charge(std::size_t bytes) { left_ -= static_cast<std::int64_t>(bytes); }
-
- private:
-  std::int64_t left_ = 0;
-};
-
-enum class Advance { kNothing, kSomething, kDone };
-
-class ShmOperation : public Operation {
- public:
-  explicit ShmOperation(ShmContext& context) : context_(context) {}
-  ShmOperation(const ShmOperation&) = delete;
-  ShmOperation& operator=(const ShmOperation&) = delete;
-
-  Progress progress() final;
-  bool moved() const final { return moved_; }
-  const Status& status() const final { return status_; }
-
+class ShmOperation : public EngineOperation<ShmOperation, ShmContext> {
  protected:
+  explicit ShmOperation(ShmContext& context) : EngineOperation(context) {}
+
   // Does what it can, charging copied bytes to the budget, and stops when that is used up.
   virtual Advance advance(Budget& budget) = 0;
 
-  // Ends this operation; the communicator stays usable.
-  void fail(Status status) { status_ = std::move(status); }
-  // Ends this operation and every later one: the members no longer agree.
-  void failForGood(Status status);
-
-  Board& board() { return context_.board; }
-  ShmContext& context() { return context_; }
+  Board& board() { return context().board; }
 
  private:
-  ShmContext& context_;
-  bool done_ = false;
-  bool moved_ = false;
-  Status status_;
+  friend EngineOperation;
+  Advance turn();
+  // Who finds nothing to do asks whether anybody is missing.
+  void lookForTheMissing();
 };
 
 }  // namespace farandole

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collective/local.h"
 #include "collective/shm/adasum.h"
 #include "collective/shm/allreduce.h"
-#include "collective/shm/local.h"
 #include "collective/shm/move.h"
 #include "collective/shm/operation.h"
 #include "collective/shm/point_to_point.h"
@@ -24,8 +24,8 @@ class ShmCommunicator final : public Communicator {
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
                          Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
-    if (size() == 1) return makeLocalReduction(context_, pieces, reduction);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
+    if (size() == 1) return local(pieces, reduction);
     if (op == ReduceOp::kAdasum) return makeAdasum(context_, pieces, dtype, scale);
     return makeAllreduce(context_, pieces, reduction);
   }
@@ -105,14 +105,14 @@ class ShmCommunicator final : public Communicator {
 
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
                              DType dtype, ReduceOp op, Scale scale) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, counts[0], reduction);
     return makeReduceScatter(context_, in, out, counts, reduction);
   }
 
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {
-    const Reduction reduction = reductionOf(dtype, op, scale);
+    const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, count, reduction);
     std::vector<std::int64_t> counts(index(size()), 0);
     counts[index(root)] = count;
@@ -120,7 +120,7 @@ class ShmCommunicator final : public Communicator {
   }
 
   OperationPtr barrier() override {
-    if (size() == 1) return makeLocalCopy(context_, nullptr, nullptr, 0);
+    if (size() == 1) return local({}, kPlainCopy);
     return makeBarrier(context_);
   }
 
@@ -140,15 +140,12 @@ class ShmCommunicator final : public Communicator {
     return static_cast<std::size_t>(count) * sizeOf(dtype);
   }
 
-  Reduction reductionOf(DType dtype, ReduceOp op, Scale scale) const {
-    if (op == ReduceOp::kAverage) scale.divisor *= size();
-    const bool sums = op == ReduceOp::kAverage || (op == ReduceOp::kAdasum && size() == 1);
-    return {dtype, sums ? ReduceOp::kSum : op, scale};
+  OperationPtr local(std::span<const Piece> pieces, const Reduction& reduction) {
+    return std::make_unique<LocalReduction<ShmOperation>>(pieces, reduction, context_);
   }
-
   OperationPtr local(const void* in, void* out, std::int64_t count, const Reduction& reduction) {
     const Piece piece{in, out, count};
-    return makeLocalReduction(context_, std::span(&piece, 1), reduction);
+    return local(std::span(&piece, 1), reduction);
   }
 
   MovePlan emptyPlan() const {

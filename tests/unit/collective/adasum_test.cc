@@ -1,5 +1,5 @@
 // Adasum against a plain sequential version of its definition.
-#include "collective/shm/adasum.h"
+#include "collective/adasum.h"
 
 #include <gtest/gtest.h>
 

@@ -48,7 +48,6 @@ class GlooCommunicator final : public Communicator {
   // Runs it on the thread. What it throws becomes the status. tag: for Gloo.
   OperationPtr start(std::function<void(std::uint32_t tag)> work);
   OperationPtr unable(const char* what) const;
-  OperationPtr failed(Status status) const;
   void run();
 
   const std::shared_ptr<Shared> shared_;

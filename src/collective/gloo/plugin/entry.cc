@@ -1,6 +1,7 @@
 // The only name that libfarandole_gloo.so exports.
 #include <dlfcn.h>
 
+#include "collective/engine_plugin.h"
 #include "collective/gloo/plugin/communicator.h"
 
 namespace farandole::gloo_engine {
@@ -24,17 +25,16 @@ Status usable() {
                              " has brought another Gloo into this process; choose another engine");
 }
 
-std::unique_ptr<Communicator> make(GlooOptions options) {
+std::unique_ptr<Communicator> make(GlooOptions&& options) {
   return std::make_unique<GlooCommunicator>(std::move(options));
 }
 
 }  // namespace
 }  // namespace farandole::gloo_engine
 
-extern "C" __attribute__((visibility("default"))) const farandole::GlooTable*
-farandole_gloo_engine() {
-  static const farandole::GlooTable table{farandole::kGlooTableVersion, FARANDOLE_VERSION,
-                                          &farandole::gloo_engine::usable,
-                                          &farandole::gloo_engine::make};
-  return &table;
+extern "C" __attribute__((visibility("default"))) const farandole::EngineTable* farandole_engine() {
+  static const farandole::EngineTable kTable = {
+      farandole::kEngineInterface,     FARANDOLE_VERSION, "gloo",
+      &farandole::gloo_engine::usable, nullptr,           &farandole::gloo_engine::make};
+  return &kTable;
 }

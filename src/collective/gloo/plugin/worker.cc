@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "collective/gloo/plugin/communicator.h"
+#include "collective/operation.h"
 
 namespace farandole::gloo_engine {
 
@@ -63,7 +64,7 @@ GlooCommunicator::~GlooCommunicator() {
 }
 
 OperationPtr GlooCommunicator::start(std::function<void(std::uint32_t)> work) {
-  if (!notStarted_.ok()) return failed(notStarted_);
+  if (!notStarted_.ok()) return makeEnded(notStarted_);
   auto job = std::make_shared<Job>();
   job->work = std::move(work);
   // All members count alike; Gloo's slots have room for so much of it.
@@ -77,15 +78,8 @@ OperationPtr GlooCommunicator::start(std::function<void(std::uint32_t)> work) {
 }
 
 OperationPtr GlooCommunicator::unable(const char* what) const {
-  return failed(Status::unavailable(std::string("the gloo engine has no ") + what +
-                                    ", and no other engine to leave it to"));
-}
-
-OperationPtr GlooCommunicator::failed(Status status) const {
-  auto job = std::make_shared<Job>();
-  job->status = std::move(status);
-  job->state = Progress::kFailed;
-  return std::make_unique<JobOperation>(job, shared_);
+  return makeEnded(Status::unavailable(std::string("the gloo engine has no ") + what +
+                                       ", and no other engine to leave it to"));
 }
 
 void GlooCommunicator::run() {

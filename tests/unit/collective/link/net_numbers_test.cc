@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/half.h"
-#include "collective/shm/adasum.h"
+#include "collective/adasum.h"
 #include "unit/collective/link/net_group.h"
 
 namespace farandole::testing {

@@ -1,4 +1,4 @@
-// Scratch: the intermediate buffers of one communicator, kept from operation to operation.
+// Buffers: the intermediate memory of one communicator, kept from operation to operation.
 //
 // A buffer grows when an operation asks for more than any before; chunks bound what is ever asked
 // for. Only one operation at a time uses it (collectives of a communicator follow each other), and
@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "base/status.h"
+#include "collective/scratch.h"
 
 namespace farandole {
 
@@ -21,28 +22,20 @@ enum class Buffer {
 };
 inline constexpr std::size_t kBuffers = 4;
 
-class Scratch {
+class Buffers {
  public:
-  Scratch(std::function<Result<void*>(std::size_t)> allocate, std::function<void(void*)> free)
+  Buffers(std::function<Result<void*>(std::size_t)> allocate, Scratch::Free free)
       : allocate_(std::move(allocate)), free_(std::move(free)) {}
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
 
   // At least `bytes`, 64-byte aligned; nullptr when the machine has no memory left.
   std::byte* get(Buffer buffer, std::size_t bytes);
 
  private:
-  struct Held {
-    void* memory = nullptr;
-    std::size_t bytes = 0;
-    bool shared = false;
-  };
-  void release(Held& held);
-
   const std::function<Result<void*>(std::size_t)> allocate_;
-  const std::function<void(void*)> free_;
-  std::array<Held, kBuffers> held_;
+  const Scratch::Free free_;
+  std::array<Scratch, kBuffers> held_;
 };
 
 }  // namespace farandole
