@@ -68,7 +68,7 @@ AgentServer::Loop::Loop(const Options& options, std::unique_ptr<Doorkeeper> door
 
 AgentServer::Loop::~Loop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   wakeUp();
@@ -83,7 +83,7 @@ void AgentServer::Loop::wakeUp() {
 
 void AgentServer::Loop::rankEnded(const RankEnd& end) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news_.push_back(end);
   }
   wakeUp();
@@ -91,7 +91,7 @@ void AgentServer::Loop::rankEnded(const RankEnd& end) {
 
 void AgentServer::Loop::relay(int rank, std::string frame) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     relayed_.emplace_back(rank, std::move(frame));
   }
   visited_ = true;
@@ -109,20 +109,21 @@ bool AgentServer::Loop::nobodyCame() const {
 std::vector<AgentServer::RankReport> AgentServer::Loop::reports() {
   // Two changes of thread are most of what a job costs whose ranks are no ranks of ours.
   const bool quiet = nobodyCame();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (quiet) return reports_;
   const std::uint64_t mine = ++asked_;
   wakeUp();
   // What a rank reported before it exited lies in its socket: it must not be missed because the
   // loop was slower than the caller's waitpid.
-  caughtUp_.wait_for(lock, kCatchUpLimit, [&] { return answered_ >= mine || stop_; });
+  const Deadline deadline = Deadline::after(kCatchUpLimit);
+  while (answered_ < mine && !stop_ && !deadline.passed()) caughtUp_.wait(mutex_, deadline);
   return reports_;
 }
 
 void AgentServer::Loop::run() {
   for (;;) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stop_) return;
     }
     turn();
@@ -197,7 +198,7 @@ void AgentServer::Loop::takeNews() {
   std::uint64_t asked = 0;
   bool behind = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news.swap(news_);
     relayed.swap(relayed_);
     asked = asked_;
@@ -216,9 +217,9 @@ void AgentServer::Loop::takeNews() {
     if (!Rendezvous::abnormal(end)) continue;
     for (const auto& entry : connections_) send(entry.first, wire::encodeRankEnd(end));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answered_ = asked;
-  caughtUp_.notify_all();
+  caughtUp_.notifyAll();
 }
 
 void AgentServer::Loop::takeRelayed(int rank, std::string bytes) {
@@ -292,7 +293,7 @@ std::string AgentServer::Loop::takenBy(int rank, pid_t visitor) {
 
 void AgentServer::Loop::noteArrival(int rank, int size, const std::string& refusal) {
   if (isRelay()) toFirst_(rank, wire::encodeArrived(size, refusal));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RankReport& report = reports_[static_cast<std::size_t>(rank)];
   report.size = size;
   if (refusal.empty()) {
@@ -398,7 +399,7 @@ bool AgentServer::Loop::handle(int rank, wire::Frame frame) {
 
 void AgentServer::Loop::noteReport(int rank, std::string text) {
   text.resize(std::min(text.size(), kMaxReport));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RankReport& report = reports_[static_cast<std::size_t>(rank)];
   const std::string_view said(text);
   if (said.starts_with("initialised")) {

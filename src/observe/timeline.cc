@@ -86,7 +86,7 @@ Timeline::~Timeline() { (void)stop(); }
 Status Timeline::start(const std::string& path, int rank, std::string_view host,
                        std::size_t limit) {
   if (path.empty()) return Status::invalid("a timeline needs a file name");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (file_) return Status::invalid("the timeline is already being written to " + path_);
   Result<UniqueFd> file = openTimelineFile(path, Deadline::after(kOpenTimeout));
   if (!file.ok()) return file.status();
@@ -108,7 +108,7 @@ Status Timeline::start(const std::string& path, int rank, std::string_view host,
 Status Timeline::stop() {
   // In a fork child the mutex may be held by a thread that does not exist here.
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   enabled_.store(false, std::memory_order_relaxed);
   if (!file_) return {};
   flushLocked();
@@ -125,7 +125,7 @@ void Timeline::record(std::string_view name, std::string_view category, std::int
   appendTime(line, "dur", std::max<std::int64_t>(endNs - startNs, 0));
   if (!arguments.empty()) appendArguments(line, arguments);
   line += '}';
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
 
@@ -136,20 +136,20 @@ void Timeline::recordMark(std::string_view name, std::string_view category, std:
   appendField(line, "cat", category);
   appendTime(line, "ts", atNs);
   line += ",\"s\":\"t\"}";
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
 
 void Timeline::nameLane(int lane, std::string_view name) {
   if (!enabled() || owner_.load(std::memory_order_relaxed) != ::getpid()) return;
   std::string line = metadata("thread_name", rank_.load(std::memory_order_relaxed), lane, name);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
 
 void Timeline::flush() {
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   flushLocked();
 }
 

@@ -60,7 +60,7 @@ Status JobLink::introduce(const Topology& topology, int me) {
 void JobLink::listen(PeerEnd callback) {
   std::vector<End> early;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     callback_ = callback;
     early = std::exchange(early_, {});
   }
@@ -70,7 +70,7 @@ void JobLink::listen(PeerEnd callback) {
 void JobLink::peerEnded(int rank, const Status& status) {
   PeerEnd callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!callback_) {
       early_.push_back({rank, status});
       return;

@@ -56,11 +56,11 @@ Result<LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
 LinkBootstrap::LinkBootstrap(const Config& config)
     : rank_(config.rank),
       size_(config.size),
-      store_(config.size,
-             [this](int rank, std::uint64_t number, const Status& status, std::string_view value) {
-               answerLocked({rank, static_cast<std::uint32_t>(number)},
-                            {status.code(), status.ok() ? std::string(value) : status.message()});
-             }) {}
+      store_(config.size, [this](int rank, std::uint64_t number, const Status& status,
+                                 std::string_view value) REQUIRES(mutex_) {
+        answerLocked({rank, static_cast<std::uint32_t>(number)},
+                     {status.code(), status.ok() ? std::string(value) : status.message()});
+      }) {}
 
 Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
                                                             const Meeting& meeting,
@@ -125,9 +125,9 @@ Status LinkBootstrap::fence(std::string_view key, int count, Deadline deadline) 
 }
 
 void LinkBootstrap::onRankEnd(std::function<void(const RankEnd&)> callback) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   callback_ = std::move(callback);
-  flush(lock);
+  flush();
 }
 
 Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::string_view value,
@@ -136,15 +136,15 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
     return Status::invalid("bootstrap: a key of " + std::to_string(key.size()) +
                            " bytes, a value of " + std::to_string(value.size()));
   }
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   FARANDOLE_RETURN_IF_ERROR(over_);
   const std::uint32_t number = ++lastNumber_;
   mine_[number];
-  Status posed = pose(lock, number, what, key, value, count);
-  if (posed.ok() && !awaitAnswer(lock, number, deadline)) {
+  Status posed = pose(number, what, key, value, count);
+  if (posed.ok() && !awaitAnswer(number, deadline)) {
     // Withdrawn, so that it does not count when this rank asks again.
-    posed = pose(lock, number, Ask::kCancel, key, "", 0);
-    if (posed.ok() && !awaitAnswer(lock, number, Deadline::after(kWithdrawal))) {
+    posed = pose(number, Ask::kCancel, key, "", 0);
+    if (posed.ok() && !awaitAnswer(number, Deadline::after(kWithdrawal))) {
       posed = Status::timeout("rank 0 does not answer ('" + std::string(key) + "')");
     }
   }
@@ -156,11 +156,11 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
   return answer->text;
 }
 
-Status LinkBootstrap::pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
-                           std::string_view key, std::string_view value, int count) {
+Status LinkBootstrap::pose(std::uint32_t number, Ask what, std::string_view key,
+                           std::string_view value, int count) {
   if (rank_ == 0) {
     serve({0, number}, what, std::string(key), std::string(value), count);
-    flush(lock);
+    flush();
     return {};
   }
   Writer writer = begin(static_cast<std::uint8_t>(what));
@@ -168,19 +168,16 @@ Status LinkBootstrap::pose(std::unique_lock<std::mutex>& lock, std::uint32_t num
   writer.number(static_cast<std::int32_t>(count));
   writer.text(key);
   writer.text(value);
-  lock.unlock();
-  Status sent = mesh_->sendControl(0, stringOf(writer));
-  lock.lock();
-  return sent;
+  const MutexUnlock unlocked(mutex_);
+  return mesh_->sendControl(0, stringOf(writer));
 }
 
-bool LinkBootstrap::awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number,
-                                Deadline deadline) {
-  const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
+bool LinkBootstrap::awaitAnswer(std::uint32_t number, Deadline deadline) {
+  const auto done = [&]() REQUIRES(mutex_) { return mine_[number].has_value() || !over_.ok(); };
   // In slices, so that it is noticed when this process was stopped.
   constexpr Duration kSlice = std::chrono::seconds(1);
   for (RunningDeadline limit(deadline, kSlice); !done() && !limit.passed();) {
-    came_.wait_for(lock, limit.get().left(kSlice));
+    came_.wait(mutex_, Deadline::after(limit.get().left(kSlice)));
   }
   return done();
 }
@@ -204,7 +201,7 @@ void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
     if (const auto found = mine_.find(question.number); found != mine_.end()) {
       found->second = std::move(answer);
     }
-    return came_.notify_all();
+    return came_.notifyAll();
   }
   Writer writer = begin(kAnswer);
   writer.number(question.number);
@@ -213,17 +210,16 @@ void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
   outgoing_.emplace_back(question.rank, stringOf(writer));
 }
 
-void LinkBootstrap::flush(std::unique_lock<std::mutex>& lock) {
+void LinkBootstrap::flush() {
   const auto outgoing = std::exchange(outgoing_, {});
   const auto callback = callback_;
   const auto ends = callback ? std::exchange(ends_, {}) : std::vector<RankEnd>();
-  lock.unlock();
+  const MutexUnlock unlocked(mutex_);
   for (const auto& [rank, message] : outgoing) {
     // One that is gone needs no answer.
     [[maybe_unused]] const Status sent = mesh_->sendControl(rank, message);
   }
   for (const RankEnd& end : ends) callback(end);
-  lock.lock();
 }
 
 void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std::string& text) {
@@ -235,15 +231,15 @@ void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std:
   ends_.push_back(end);
   if (rank_ == 0) store_.rankEnded(end);
   if (over_.ok()) over_ = Status(Code::kPeerLost, text).withRank(rank, host);
-  came_.notify_all();
+  came_.notifyAll();
 }
 
 void LinkBootstrap::peerEnded(int rank, const Status& status) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (status.code() == Code::kShutdown) {
     // Rank 0 leaves last; whoever still wants something from it waits in vain.
     if (rank == 0 && over_.ok()) over_ = Status(Code::kPeerLost, "rank 0 has left the job");
-    came_.notify_all();
+    came_.notifyAll();
     return;
   }
   rankLostLocked(rank, status.host(), status.message());
@@ -257,13 +253,13 @@ void LinkBootstrap::peerEnded(int rank, const Status& status) {
       if (!lost_.contains(other)) outgoing_.emplace_back(other, stringOf(writer));
     }
   }
-  flush(lock);
+  flush();
 }
 
 void LinkBootstrap::received(int from, std::span<const std::byte> message) {
   Reader reader(message);
   const auto type = reader.number<std::uint8_t>();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (rank_ == 0) {
     if (type == kHello) return;
     const auto number = reader.number<std::uint32_t>();
@@ -283,7 +279,7 @@ void LinkBootstrap::received(int from, std::span<const std::byte> message) {
       return;
     }
     found->second = Answer{static_cast<Code>(code), std::move(text)};
-    came_.notify_all();
+    came_.notifyAll();
   } else if (from == 0 && type == kRankEnd) {
     const auto rank = reader.number<std::int32_t>();
     const std::string host = reader.text(kMaxKey);
@@ -291,7 +287,7 @@ void LinkBootstrap::received(int from, std::span<const std::byte> message) {
     if (!reader.finished() || rank < 0 || rank >= size_ || rank == rank_) return;
     rankLostLocked(rank, host, text);
   }
-  flush(lock);
+  flush();
 }
 
 }  // namespace farandole

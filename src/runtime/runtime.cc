@@ -153,12 +153,12 @@ Status Runtime::startConducting() {
   auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched));
   FARANDOLE_RETURN_IF_ERROR(watch.status());
   {
-    const std::lock_guard lock(watchMutex_);
+    const MutexLock lock(watchMutex_);
     watch_ = std::move(watch).value();
   }
   if (link_) {
     link_->listen([this](int rank, const Status& status) {
-      const std::lock_guard lock(watchMutex_);
+      const MutexLock lock(watchMutex_);
       if (watch_) watch_->connectionEnded(rank, status);
     });
   }
@@ -173,20 +173,20 @@ void Runtime::lost(const Status& status) {
 }
 
 std::shared_ptr<const Runtime::SetInfo> Runtime::set(std::int32_t id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sets_.find(id);
   return found != sets_.end() ? found->second : nullptr;
 }
 
 std::vector<std::int32_t> Runtime::setIds() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::int32_t> ids;
   for (const auto& [id, info] : sets_) ids.push_back(id);
   return ids;
 }
 
 void Runtime::rankEnded(const RankEnd& end) {
-  const std::lock_guard lock(watchMutex_);
+  const MutexLock lock(watchMutex_);
   if (watch_) watch_->rankEnded(end);
 }
 
@@ -195,7 +195,7 @@ void Runtime::rankStopped(const RankStop& stop) {
   const bool stands = stop.how != Standstill::kNone;
   stopped_[static_cast<std::size_t>(stop.rank)].store(stands, std::memory_order_relaxed);
   if (link_) link_->mesh().peerStopped(stop.rank, stands);
-  const std::lock_guard lock(watchMutex_);
+  const MutexLock lock(watchMutex_);
   if (watch_) watch_->rankStopped(stop);
 }
 
@@ -213,7 +213,7 @@ void Runtime::stop() {
   if (link_) link_->stop();
   std::unique_ptr<Watch> watch;  // ends with this function, outside of the lock
   {
-    const std::lock_guard lock(watchMutex_);
+    const MutexLock lock(watchMutex_);
     watch = std::move(watch_);
   }
   abortAfter_.cancel();

@@ -5,12 +5,12 @@
 #include <charconv>
 #include <optional>
 
-#include "runtime/runtime.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/link/net_communicator.h"
 #include "collective/shm/shm_communicator.h"
 #include "control/link_control.h"
 #include "control/shm_control.h"
+#include "runtime/runtime.h"
 
 namespace farandole {
 namespace {
@@ -111,7 +111,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
   }
   std::uint32_t number = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     nextLinkKey_ += kLinkKeysPerSet;
     number = nextLinkKey_;
   }
@@ -280,7 +280,7 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     parts.sequencer = std::make_unique<Sequencer>(std::move(options));
   }
   conductor_->addSet(std::make_unique<ProcessSet>(std::move(parts), *conductor_));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sets_[id] = std::make_shared<const SetInfo>(info);
   return {};
 }
@@ -302,7 +302,7 @@ Result<std::int32_t> Runtime::addSet(std::vector<std::int32_t> ranks) {
   std::int32_t id = 0;
   int instance = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     id = nextSet_++;
     if (mine == info.ranks.end()) {
       sets_[id] = std::make_shared<const SetInfo>(info);
@@ -329,7 +329,7 @@ Status Runtime::removeSet(std::int32_t id) {
   const auto info = set(id);
   if (!info) return Status::invalid("there is no process set " + std::to_string(id));
   if (info->me >= 0) FARANDOLE_RETURN_IF_ERROR(conductor_->removeSet(id));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sets_.erase(id);
   return {};
 }

@@ -11,7 +11,7 @@ constexpr Duration kHeadStartOfLowerRank = std::chrono::milliseconds(20);
 }  // namespace
 
 void LinkMesh::Core::dial(int peer, std::uint32_t number) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Lane& lane = laneLocked(peer, number);
   // The other side may have been faster.
   if (stopped_ || lane.state != LaneState::kDialling || lane.dialer) return;
@@ -39,7 +39,7 @@ void LinkMesh::Core::dial(int peer, std::uint32_t number) {
 void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Established> result) {
   std::shared_ptr<LinkConnection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Lane& lane = laneLocked(peer, number);
     lane.dialer.reset();
     if (stopped_) return;
@@ -90,7 +90,7 @@ link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
     }
     return verdict;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return {Code::kShutdown, 0, "it has shut down its connections"};
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   if (!entry.end.ok()) return {Code::kPeerLost, 0, "it has given up: " + entry.end.message()};
@@ -111,7 +111,7 @@ link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
 void LinkMesh::Core::admitted(link::Established established) {
   std::shared_ptr<LinkConnection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return;
     connection = laneLocked(established.peer, established.lane).connection;
   }

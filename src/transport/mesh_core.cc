@@ -41,8 +41,11 @@ Status LinkMesh::Core::start() {
       link::TlsContext::make(std::move(key).value(), options_.rank, options_.size);
   if (!tls.ok()) return tls.status();
   tls_ = std::move(tls).value();
-  peers_.resize(static_cast<std::size_t>(options_.size));
-  for (Peer& peer : peers_) peer.lanes.resize(static_cast<std::size_t>(options_.lanes));
+  {
+    const MutexLock lock(mutex_);
+    peers_.resize(static_cast<std::size_t>(options_.size));
+    for (Peer& peer : peers_) peer.lanes.resize(static_cast<std::size_t>(options_.lanes));
+  }
   Result<std::shared_ptr<LinkLoop>> loop = LinkLoop::start();
   if (!loop.ok()) return loop.status();
   loop_ = std::move(loop).value();
@@ -64,7 +67,7 @@ Status LinkMesh::Core::introduce(int peer, std::string_view card, const std::str
   }
   Result<LinkCard> decoded = decodeLinkCard(card);
   if (!decoded.ok()) return decoded.status().withRank(peer);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   entry.card = std::move(decoded).value();
   entry.introduced = true;
@@ -105,7 +108,7 @@ Result<std::shared_ptr<LinkConnection>> LinkMesh::Core::use(int peer, std::uint6
     return Status::invalid("rank " + std::to_string(peer) + " is no peer of rank " +
                            std::to_string(options_.rank) + " of " + std::to_string(options_.size));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return shutDown();
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   const std::uint32_t number = laneOf(slot, options_.lanes);
@@ -127,7 +130,7 @@ Result<std::shared_ptr<LinkConnection>> LinkMesh::Core::use(int peer, std::uint6
 void LinkMesh::Core::peerEnded(int peer, Status why) {
   std::vector<std::shared_ptr<LinkConnection>> connections;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Peer& entry = peers_[static_cast<std::size_t>(peer)];
     if (!entry.end.ok()) return;
     if (why.rank() < 0) {
@@ -150,7 +153,7 @@ void LinkMesh::Core::peerEnded(int peer, Status why) {
 void LinkMesh::Core::tellControl(int peer, std::string& message) {
   ControlCallback callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopped_) callback = onControl_;
   }
   if (callback) callback(peer, message);
@@ -159,7 +162,7 @@ void LinkMesh::Core::tellControl(int peer, std::string& message) {
 void LinkMesh::Core::tellEnd(int peer, const Status& why) {
   EndCallback callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopped_) callback = onPeerEnd_;
   }
   if (callback) callback(peer, why);
@@ -171,7 +174,7 @@ void LinkMesh::Core::tell() {
 }
 
 void LinkMesh::Core::cancelDials(int peer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Lane& lane : peers_[static_cast<std::size_t>(peer)].lanes) {
     if (lane.dialer) std::exchange(lane.dialer, nullptr)->cancel();
   }
@@ -184,7 +187,7 @@ void LinkMesh::Core::drop(int peer, const Status& why) {
 
 void LinkMesh::Core::peerStopped(int peer, bool stopped) {
   if (peer < 0 || peer >= options_.size) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   entry.standsStill = stopped;
   for (Lane& lane : entry.lanes) {
@@ -193,7 +196,7 @@ void LinkMesh::Core::peerStopped(int peer, bool stopped) {
 }
 
 std::uint64_t LinkMesh::Core::heldBytes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t held = 0;
   for (const Peer& peer : peers_) {
     for (const Lane& lane : peer.lanes) {
@@ -204,24 +207,24 @@ std::uint64_t LinkMesh::Core::heldBytes() {
 }
 
 void LinkMesh::Core::onControl(ControlCallback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   onControl_ = std::move(callback);
 }
 
 void LinkMesh::Core::onPeerEnd(EndCallback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   onPeerEnd_ = std::move(callback);
 }
 
 void LinkMesh::Core::onRecord(RecordCallback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   onRecord_ = std::move(callback);
 }
 
 void LinkMesh::Core::leaveAll() {
   std::vector<std::shared_ptr<LinkConnection>> connections;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Peer& peer : peers_) {
       for (Lane& lane : peer.lanes) {
         if (lane.connection) connections.push_back(lane.connection);
@@ -240,7 +243,7 @@ void LinkMesh::Core::leaveAll() {
 
 void LinkMesh::Core::awaitDials() {
   const auto dialling = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !stopped_ && std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return std::any_of(peer.lanes.begin(), peer.lanes.end(),
                          [](const Lane& lane) { return lane.state == LaneState::kDialling; });
@@ -256,7 +259,7 @@ void LinkMesh::Core::stop() {
   awaitDials();
   const Deadline deadline = Deadline::after(kStopTime);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
   }
   if (!loop_) return;
@@ -268,9 +271,9 @@ void LinkMesh::Core::stop() {
   teller_.close();
   if (loop_->stop(deadline)) return;
   // A callback still runs there: what it may use must outlive it.
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::vector<std::shared_ptr<Core>>& leftBehind = *new std::vector<std::shared_ptr<Core>>();
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   leftBehind.push_back(shared_from_this());
 }
 
