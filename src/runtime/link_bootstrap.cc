@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/suspension.h"
-#include "control/codec.h"
 
 namespace farandole {
 namespace {
@@ -22,10 +22,10 @@ constexpr std::uint8_t kAnswer = 16;   // number u32, code u8, text
 constexpr std::uint8_t kRankEnd = 17;  // rank i32, host, text
 constexpr std::uint8_t kHello = 18;    // nothing: makes the connection
 
-Writer begin(std::uint8_t type) {
-  Writer writer;
-  writer.number(type);
-  return writer;
+std::string begin(std::uint8_t type) {
+  std::string message;
+  appendInteger(message, type);
+  return message;
 }
 
 // The numeric addresses behind a name.
@@ -92,7 +92,7 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   std::unique_ptr<LinkBootstrap> bootstrap(new LinkBootstrap(config));
   bootstrap->mesh_ = std::move(mesh).value();
   bootstrap->mesh_->onControl([raw = bootstrap.get()](int from, std::string_view message) {
-    raw->received(from, std::as_bytes(std::span(message.data(), message.size())));
+    raw->received(from, message);
   });
   bootstrap->mesh_->onPeerEnd(
       [raw = bootstrap.get()](int rank, const Status& status) { raw->peerEnded(rank, status); });
@@ -104,7 +104,7 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
     card = encodeLinkCard(*found);
   }
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));
-  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, stringOf(begin(kHello))));
+  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, begin(kHello)));
   return bootstrap;
 }
 
@@ -163,13 +163,13 @@ Status LinkBootstrap::pose(std::uint32_t number, Ask what, std::string_view key,
     flush();
     return {};
   }
-  Writer writer = begin(static_cast<std::uint8_t>(what));
-  writer.number(number);
-  writer.number(static_cast<std::int32_t>(count));
-  writer.text(key);
-  writer.text(value);
+  std::string message = begin(static_cast<std::uint8_t>(what));
+  appendInteger(message, number);
+  appendInteger(message, static_cast<std::int32_t>(count));
+  appendText(message, key);
+  appendText(message, value);
   const MutexUnlock unlocked(mutex_);
-  return mesh_->sendControl(0, stringOf(writer));
+  return mesh_->sendControl(0, std::move(message));
 }
 
 bool LinkBootstrap::awaitAnswer(std::uint32_t number, Deadline deadline) {
@@ -203,11 +203,11 @@ void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
     }
     return came_.notifyAll();
   }
-  Writer writer = begin(kAnswer);
-  writer.number(question.number);
-  writer.number(static_cast<std::uint8_t>(answer.code));
-  writer.text(answer.text);
-  outgoing_.emplace_back(question.rank, stringOf(writer));
+  std::string message = begin(kAnswer);
+  appendInteger(message, question.number);
+  appendInteger(message, static_cast<std::uint8_t>(answer.code));
+  appendText(message, answer.text);
+  outgoing_.emplace_back(question.rank, std::move(message));
 }
 
 void LinkBootstrap::flush() {
@@ -245,25 +245,25 @@ void LinkBootstrap::peerEnded(int rank, const Status& status) {
   rankLostLocked(rank, status.host(), status.message());
   if (rank_ == 0) {
     lost_.insert(rank);
-    Writer writer = begin(kRankEnd);
-    writer.number(static_cast<std::int32_t>(rank));
-    writer.text(std::string_view(status.host()).substr(0, kMaxKey));
-    writer.text(std::string_view(status.message()).substr(0, kMaxKey));
+    std::string message = begin(kRankEnd);
+    appendInteger(message, static_cast<std::int32_t>(rank));
+    appendText(message, std::string_view(status.host()).substr(0, kMaxKey));
+    appendText(message, std::string_view(status.message()).substr(0, kMaxKey));
     for (int other = 1; other < size_; ++other) {
-      if (!lost_.contains(other)) outgoing_.emplace_back(other, stringOf(writer));
+      if (!lost_.contains(other)) outgoing_.emplace_back(other, message);
     }
   }
   flush();
 }
 
-void LinkBootstrap::received(int from, std::span<const std::byte> message) {
-  Reader reader(message);
-  const auto type = reader.number<std::uint8_t>();
+void LinkBootstrap::received(int from, std::string_view message) {
+  ByteReader reader(message);
+  const auto type = reader.integer<std::uint8_t>();
   const MutexLock lock(mutex_);
   if (rank_ == 0) {
     if (type == kHello) return;
-    const auto number = reader.number<std::uint32_t>();
-    const auto count = reader.number<std::int32_t>();
+    const auto number = reader.integer<std::uint32_t>();
+    const auto count = reader.integer<std::int32_t>();
     std::string key = reader.text(kMaxKey);
     std::string value = reader.text(kMaxValue);
     const bool known = type >= static_cast<std::uint8_t>(Ask::kPut) &&
@@ -271,8 +271,8 @@ void LinkBootstrap::received(int from, std::span<const std::byte> message) {
     if (!reader.finished() || !known || key.empty()) return;
     serve({from, number}, static_cast<Ask>(type), std::move(key), std::move(value), count);
   } else if (from == 0 && type == kAnswer) {
-    const auto number = reader.number<std::uint32_t>();
-    const auto code = reader.number<std::uint8_t>();
+    const auto number = reader.integer<std::uint32_t>();
+    const auto code = reader.integer<std::uint8_t>();
     std::string text = reader.text(kMaxValue);
     const auto found = mine_.find(number);
     if (!reader.finished() || found == mine_.end() || code > static_cast<int>(Code::kInternal)) {
@@ -281,7 +281,7 @@ void LinkBootstrap::received(int from, std::span<const std::byte> message) {
     found->second = Answer{static_cast<Code>(code), std::move(text)};
     came_.notifyAll();
   } else if (from == 0 && type == kRankEnd) {
-    const auto rank = reader.number<std::int32_t>();
+    const auto rank = reader.integer<std::int32_t>();
     const std::string host = reader.text(kMaxKey);
     const std::string text = reader.text(kMaxKey);
     if (!reader.finished() || rank < 0 || rank >= size_ || rank == rank_) return;

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +59,7 @@ class LinkBootstrap final : public Bootstrap {
   explicit LinkBootstrap(const Config& config);
   Result<std::string> ask(Ask what, std::string_view key, std::string_view value, int count,
                           Deadline deadline);
-  void received(int from, std::span<const std::byte> message);
+  void received(int from, std::string_view message);
   void peerEnded(int rank, const Status& status);
 
   // Sends a question, or answers it if this is rank 0. Lets go of the lock meanwhile.
