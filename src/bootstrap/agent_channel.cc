@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/posix.h"
 #include "base/suspension.h"
 #include "base/thread.h"
-#include "bootstrap/unix_socket.h"
 
 namespace farandole {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/posix.h"
 #include "base/thread.h"
-#include "bootstrap/unix_socket.h"
 
 namespace farandole {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 
 namespace farandole {
 namespace {

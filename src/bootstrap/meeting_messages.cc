@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "bootstrap/unix_socket.h"
+#include "base/little_endian.h"
+#include "base/posix.h"
 
 namespace farandole::meeting {
 namespace {
@@ -26,16 +27,14 @@ using Packet = std::array<std::uint8_t, 4 * kWords>;
 
 Packet pack(const Words& words) {
   Packet packet{};
-  for (std::size_t i = 0; i < packet.size(); ++i) {
-    packet[i] = static_cast<std::uint8_t>(words[i / 4] >> (8 * (i % 4)));
-  }
+  for (std::size_t i = 0; i < kWords; ++i) store(packet.data() + 4 * i, words[i]);
   return packet;
 }
 
 Words unpack(const Packet& packet) {
   Words words{};
-  for (std::size_t i = 0; i < packet.size(); ++i) {
-    words[i / 4] |= static_cast<std::uint32_t>(packet[i]) << (8 * (i % 4));
+  for (std::size_t i = 0; i < kWords; ++i) {
+    words[i] = load<std::uint32_t>(packet.data() + 4 * i);
   }
   return words;
 }

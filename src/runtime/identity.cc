@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "collective/mpi_choice.h"
 #include "runtime/slurm_step.h"
 

@@ -8,10 +8,10 @@
 #include <fstream>
 #include <map>
 
+#include "base/bytes.h"
 #include "base/log.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "collective/engine_loader.h"
-#include "control/codec.h"
 #include "runtime/identity.h"
 #include "runtime/sealed_secret.h"
 
@@ -39,41 +39,41 @@ struct Invitation {
 constexpr std::string_view kNothing = "-";
 
 std::string encode(const Card& card) {
-  Writer writer;
-  writer.text(card.machine);
-  writer.text(card.host);
-  writer.text(card.publicPart);
-  writer.number(static_cast<std::uint8_t>(card.given));
-  return stringOf(writer);
+  std::string out;
+  appendText(out, card.machine);
+  appendText(out, card.host);
+  appendText(out, card.publicPart);
+  appendInteger(out, static_cast<std::uint8_t>(card.given));
+  return out;
 }
 
 std::string encode(const Invitation& invitation) {
-  Writer writer;
-  writer.text(invitation.job);
-  for (const std::string& each : invitation.sealed) writer.text(each);
-  writer.text(invitation.card);
-  return stringOf(writer);
+  std::string out;
+  appendText(out, invitation.job);
+  for (const std::string& each : invitation.sealed) appendText(out, each);
+  appendText(out, invitation.card);
+  return out;
 }
 
 Status otherVersion() { return Status(Code::kMismatch, "a rank speaks another version"); }
 
 Result<Card> decodeCard(const std::string& text) {
-  Reader reader(std::as_bytes(std::span(text.data(), text.size())));
+  ByteReader reader(text);
   Card card;
   card.machine = reader.text(kMaxText);
   card.host = reader.text(kMaxText);
   card.publicPart = reader.text(kMaxText);
-  const auto given = reader.number<std::uint8_t>();
+  const auto given = reader.integer<std::uint8_t>();
   if (!reader.finished() || given > 1) return otherVersion();
   card.given = given == 1;
   return card;
 }
 
 Result<Invitation> decodeInvitation(const std::string& text, std::size_t ranks) {
-  Reader reader(std::as_bytes(std::span(text.data(), text.size())));
+  ByteReader reader(text);
   Invitation invitation;
   invitation.job = reader.text(kMaxText);
-  for (std::size_t i = 0; i < ranks && reader.ok(); ++i) {
+  for (std::size_t i = 0; i < ranks && reader.good(); ++i) {
     invitation.sealed.push_back(reader.text(kMaxText));
   }
   invitation.card = reader.text(kMaxText);

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
-
 namespace farandole {
 namespace {
 

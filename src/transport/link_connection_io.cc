@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
 #include "transport/held_sends.h"
 #include "transport/link_connection.h"
 

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
 #include "transport/congestion.h"
 
 namespace farandole::link {
