@@ -183,7 +183,7 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
 void warn(const Engine& engine, const Config& config, bool given) {
   if (config.rank != 0) return;
   if (!engine.notice().empty()) logWarning(std::string(engine.notice()));
-  if (config.engine == "link" && !given) {
+  if (config.engine == EngineChoice::kLink && !given) {
     logWarning(
         "the ranks have agreed on their key through MPI: somebody who only listens does not learn "
         "it, but somebody who can alter MPI's messages could. Against that, give all ranks a "

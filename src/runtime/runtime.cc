@@ -14,6 +14,11 @@ namespace {
 // MPI's own starters usually give none at all.
 constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
 
+// Also where MPI has started the ranks.
+bool runsOnTheLink(EngineChoice engine) {
+  return engine == EngineChoice::kLink || engine == EngineChoice::kGloo;
+}
+
 }  // namespace
 
 Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
@@ -21,7 +26,7 @@ Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, En
     : config_(config),
       epoch_(epoch),
       agent_(agent),
-      engine_(config.engine == "link" || config.engine == "gloo" ? nullptr : engine),
+      engine_(runsOnTheLink(config.engine) ? nullptr : engine),
       mpi_(engine),
       timeline_(timeline),
       stopped_(static_cast<std::size_t>(config.size)) {}
@@ -33,12 +38,12 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
     return Status::invalid(std::to_string(config.localSize) + " ranks on one machine: at most " +
                            std::to_string(kMaxLocalRanks) + " are possible");
   }
-  if (config.engine == "shm" && config.size != config.localSize) {
+  if (config.engine == EngineChoice::kShm && config.size != config.localSize) {
     return Status::invalid(
         "FARANDOLE_ENGINE=shm connects the ranks of one machine, and this job has"
         " several: leave it away, or take link");
   }
-  if (config.engine == "mpi" && engine == nullptr && config.size > 1) {
+  if (config.engine == EngineChoice::kMpi && engine == nullptr && config.size > 1) {
     return Status::invalid(
         "FARANDOLE_ENGINE=mpi: MPI must start its ranks itself: mpirun -np N PROGRAM");
   }
@@ -51,7 +56,7 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
 }
 
 Status Runtime::join(Deadline deadline) {
-  if (config_.engine == "gloo" && config_.size > 1) {
+  if (config_.engine == EngineChoice::kGloo && config_.size > 1) {
     auto gloo = GlooEngine::load();
     FARANDOLE_RETURN_IF_ERROR(gloo.status());
     gloo_ = *gloo;
@@ -94,7 +99,8 @@ Status Runtime::joinNeighbourhood(Deadline deadline) {
 }
 
 Status Runtime::joinMesh(Deadline deadline) {
-  const bool everybody = !config_.hierarchy && config_.engine != "shm" && config_.size > 1;
+  const bool everybody =
+      !config_.hierarchy && config_.engine != EngineChoice::kShm && config_.size > 1;
   if (config_.size == config_.localSize && !everybody) {
     topology_ = Topology::ofOneMachine(config_);
     return {};
