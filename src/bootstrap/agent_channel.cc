@@ -30,9 +30,8 @@ Result<std::unique_ptr<AgentClient::Channel>> AgentClient::Channel::open(UniqueF
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
   std::unique_ptr<Channel> channel(
       new Channel(std::move(fd), std::move(agent), std::move(wake), std::move(host)));
-  auto thread = startThread("fd-agent", [raw = channel.get()] { raw->run(); });
-  FARANDOLE_RETURN_IF_ERROR(thread.status());
-  channel->thread_ = std::move(thread).value();
+  FARANDOLE_ASSIGN_OR_RETURN(channel->thread_,
+                             startThread("fd-agent", [raw = channel.get()] { raw->run(); }));
   return channel;
 }
 

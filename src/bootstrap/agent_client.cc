@@ -28,17 +28,14 @@ Result<std::unique_ptr<AgentClient>> AgentClient::connect(std::string address, s
     return Status::invalid("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                            " ranks does not exist");
   }
-  Result<std::string> name = parseAbstractAddress(address);
-  if (!name.ok()) return name.status();
-  Result<JobKey> key = JobKey::make(job, secretHex);
-  if (!key.ok()) return key.status();
-  Result<Admission> admission = enter(name.value(), SOCK_STREAM, key.value(), Purpose::kAgent,
-                                      Claim{rank, size, 0}, "the agent", deadline);
-  if (!admission.ok()) return admission.status();
-  Result<std::unique_ptr<Channel>> channel = Channel::open(
-      std::move(admission->fd), std::move(admission->host), std::move(admission->text));
-  if (!channel.ok()) return channel.status();
-  return std::unique_ptr<AgentClient>(new AgentClient(std::move(channel).value()));
+  FARANDOLE_ASSIGN_OR_RETURN(auto name, parseAbstractAddress(address));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto admission, enter(name, SOCK_STREAM, key, Purpose::kAgent,
+                                                   Claim{rank, size, 0}, "the agent", deadline));
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto channel,
+      Channel::open(std::move(admission.fd), std::move(admission.host), std::move(admission.text)));
+  return std::unique_ptr<AgentClient>(new AgentClient(std::move(channel)));
 }
 
 AgentClient::AgentClient(std::unique_ptr<Channel> channel)

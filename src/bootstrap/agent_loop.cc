@@ -35,17 +35,15 @@ std::size_t patienceFor(int size) { return kStrangers + static_cast<std::size_t>
 }  // namespace
 
 Result<std::unique_ptr<AgentServer::Loop>> AgentServer::Loop::make(const Options& options) {
-  Result<JobKey> key = JobKey::make(options.job, options.secret);
-  if (!key.ok()) return key.status();
-  Result<std::unique_ptr<Doorkeeper>> doorkeeper = Doorkeeper::open(
-      SOCK_STREAM, std::move(key).value(), Purpose::kAgent, patienceFor(options.size));
-  if (!doorkeeper.ok()) return doorkeeper.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(options.job, options.secret));
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto doorkeeper,
+      Doorkeeper::open(SOCK_STREAM, std::move(key), Purpose::kAgent, patienceFor(options.size)));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
-  std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper).value(), std::move(wake)));
-  auto thread = startThread("fd-agent", [raw = loop.get()] { raw->run(); });
-  FARANDOLE_RETURN_IF_ERROR(thread.status());
-  loop->thread_ = std::move(thread).value();
+  std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper), std::move(wake)));
+  FARANDOLE_ASSIGN_OR_RETURN(loop->thread_,
+                             startThread("fd-agent", [raw = loop.get()] { raw->run(); }));
   return loop;
 }
 

@@ -143,28 +143,26 @@ Status sendPart(int fd, std::span<const Member> table, std::size_t first, std::s
 }
 
 Result<Member> receivePresentation(int fd, int rank) {
-  Result<Received> received = receiveWithFds(fd);
-  if (!received.ok()) return received.status();
-  if (received->words != Words{kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0} ||
-      received->fds.size() != 2) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto received, receiveWithFds(fd));
+  if (received.words != Words{kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0} ||
+      received.fds.size() != 2) {
     return Status::invalid("a presentation was expected");
   }
-  return Member{std::move(received->fds[0]), std::move(received->fds[1])};
+  return Member{std::move(received.fds[0]), std::move(received.fds[1])};
 }
 
 Result<Part> receivePart(int fd) {
-  Result<Received> received = receiveWithFds(fd);
-  if (!received.ok()) return received.status();
-  const auto [magic, first, count, total] = received->words;
+  FARANDOLE_ASSIGN_OR_RETURN(auto received, receiveWithFds(fd));
+  const auto [magic, first, count, total] = received.words;
   if (magic != kPartMagic || count == 0 || count > kRanksPerPart || first > total ||
-      count > total - first || received->fds.size() != std::size_t{2} * count) {
+      count > total - first || received.fds.size() != std::size_t{2} * count) {
     return Status::invalid("a part of the table was expected");
   }
   Part part;
   part.first = first;
   part.total = total;
   for (std::size_t i = 0; i < count; ++i) {
-    part.members.push_back({std::move(received->fds[2 * i]), std::move(received->fds[2 * i + 1])});
+    part.members.push_back({std::move(received.fds[2 * i]), std::move(received.fds[2 * i + 1])});
   }
   return part;
 }

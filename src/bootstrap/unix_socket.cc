@@ -33,9 +33,8 @@ bool wouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 }  // namespace
 
 Result<std::string> randomSocketName() {
-  Result<std::string> hex = randomHex(16);
-  if (!hex.ok()) return hex.status();
-  return "farandole-" + *hex;
+  FARANDOLE_ASSIGN_OR_RETURN(auto hex, randomHex(16));
+  return "farandole-" + hex;
 }
 
 Result<std::string> parseAbstractAddress(std::string_view address) {

@@ -290,11 +290,10 @@ Result<std::optional<FrameView>> FrameDecoder::nextView() {
 }
 
 Result<std::optional<Frame>> FrameDecoder::next() {
-  Result<std::optional<FrameView>> view = nextView();
-  if (!view.ok()) return view.status();
-  if (!*view) return std::optional<Frame>();
+  FARANDOLE_ASSIGN_OR_RETURN(auto view, nextView());
+  if (!view) return std::optional<Frame>();
   return std::optional(
-      Frame{static_cast<FrameType>((*view)->type), (*view)->id, std::string((*view)->body)});
+      Frame{static_cast<FrameType>(view->type), view->id, std::string(view->body)});
 }
 
 }  // namespace farandole::wire

@@ -88,9 +88,7 @@ Status Timeline::start(const std::string& path, int rank, std::string_view host,
   if (path.empty()) return Status::invalid("a timeline needs a file name");
   const MutexLock lock(mutex_);
   if (file_) return Status::invalid("the timeline is already being written to " + path_);
-  Result<UniqueFd> file = openTimelineFile(path, Deadline::after(kOpenTimeout));
-  if (!file.ok()) return file.status();
-  file_ = std::move(file).value();
+  FARANDOLE_ASSIGN_OR_RETURN(file_, openTimelineFile(path, Deadline::after(kOpenTimeout)));
   path_ = path;
   limit_ = limit;
   collected_ = 0;
@@ -185,11 +183,10 @@ void Timeline::truncateLocked() {
 Status Timeline::createFile(const std::string& path) { return createTimelineFile(path); }
 
 Status Timeline::closeFile(const std::string& path) {
-  Result<UniqueFd> file = openTimelineFile(path, Deadline::after(kOpenTimeout));
-  if (!file.ok()) return file.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto file, openTimelineFile(path, Deadline::after(kOpenTimeout)));
   // JSON allows no comma after the last element: this is the last.
   return appendToTimelineFile(
-      file->get(), beginEvent("timeline closed", 'M', 0, kMainLane) + ",\"args\":{}}\n]\n", path);
+      file.get(), beginEvent("timeline closed", 'M', 0, kMainLane) + ",\"args\":{}}\n]\n", path);
 }
 
 }  // namespace farandole

@@ -99,9 +99,8 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   if (config.rank == 0) return bootstrap;
   std::string card = meeting.card;
   if (card.empty()) {
-    auto found = cardOf(meeting);
-    FARANDOLE_RETURN_IF_ERROR(found.status());
-    card = encodeLinkCard(*found);
+    FARANDOLE_ASSIGN_OR_RETURN(auto found, cardOf(meeting));
+    card = encodeLinkCard(found);
   }
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, begin(kHello)));

@@ -109,13 +109,11 @@ std::size_t place(const std::vector<Card>& cards, Config& config) {
 }
 
 Result<std::vector<Card>> exchangeCards(Engine& engine, const Card& mine, Deadline deadline) {
-  auto told = engine.exchange(encode(mine), deadline);
-  FARANDOLE_RETURN_IF_ERROR(told.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(encode(mine), deadline));
   std::vector<Card> cards;
-  for (const std::string& each : *told) {
-    auto card = decodeCard(each);
-    FARANDOLE_RETURN_IF_ERROR(card.status());
-    cards.push_back(std::move(card).value());
+  for (const std::string& each : told) {
+    FARANDOLE_ASSIGN_OR_RETURN(auto card, decodeCard(each));
+    cards.push_back(std::move(card));
   }
   for (std::size_t i = 1; i < cards.size(); ++i) {
     if (cards[i].given == cards[0].given) continue;
@@ -136,12 +134,9 @@ std::string nameOf(std::size_t rank, const Card& card) {
 Result<Invitation> invite(const OneTimeKey& key, const std::vector<Card>& cards, Config& config,
                           const std::string& given, std::unique_ptr<LinkBootstrap>& bootstrap,
                           Deadline deadline) {
-  auto name = randomHex(8);
-  FARANDOLE_RETURN_IF_ERROR(name.status());
-  auto secret = randomHex(32);
-  FARANDOLE_RETURN_IF_ERROR(secret.status());
-  config.job = "mpi-" + *name;
-  config.secret = std::move(secret).value();
+  FARANDOLE_ASSIGN_OR_RETURN(auto name, randomHex(8));
+  FARANDOLE_ASSIGN_OR_RETURN(config.secret, randomHex(32));
+  config.job = "mpi-" + name;
   Invitation invitation{config.job, std::vector<std::string>(cards.size()), ""};
   for (std::size_t i = 1; i < cards.size(); ++i) {
     auto sealed = sealSecret(key, cards[i].publicPart, {config.job, static_cast<int>(i), given},
@@ -151,9 +146,7 @@ Result<Invitation> invite(const OneTimeKey& key, const std::vector<Card>& cards,
     }
     invitation.sealed[i] = std::move(sealed).value();
   }
-  auto hosted = LinkBootstrap::start(config, {}, deadline);
-  FARANDOLE_RETURN_IF_ERROR(hosted.status());
-  bootstrap = std::move(hosted).value();
+  FARANDOLE_ASSIGN_OR_RETURN(bootstrap, LinkBootstrap::start(config, {}, deadline));
   invitation.card = bootstrap->card();
   return invitation;
 }
@@ -224,12 +217,12 @@ Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline de
 
 Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& config,
                                                    const std::string& given, Deadline deadline) {
-  auto key = OneTimeKey::make();
-  FARANDOLE_RETURN_IF_ERROR(key.status());
-  auto cards = exchangeCards(engine, {machineName(), hostName(), key->publicPart(), !given.empty()},
-                             deadline);
-  FARANDOLE_RETURN_IF_ERROR(cards.status());
-  if (place(*cards, config) == 1) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, OneTimeKey::make());
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto cards,
+      exchangeCards(engine, {machineName(), hostName(), key.publicPart(), !given.empty()},
+                    deadline));
+  if (place(cards, config) == 1) {
     keepToLoopback(config);
   } else {
     warn(engine, config, !given.empty());
@@ -239,41 +232,34 @@ Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& confi
   std::unique_ptr<LinkBootstrap> bootstrap;
   std::string mine(kNothing);
   if (config.rank == 0) {
-    auto invitation = invite(*key, *cards, config, given, bootstrap, deadline);
+    auto invitation = invite(key, cards, config, given, bootstrap, deadline);
     if (invitation.ok()) {
       mine = encode(*invitation);
     } else {
       logWarning(invitation.status().message());
     }
   }
-  auto told = engine.exchange(mine, deadline);
-  FARANDOLE_RETURN_IF_ERROR(told.status());
-  if (told->front() == kNothing) return Status::unavailable("rank 0 cannot listen for the others");
+  FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(mine, deadline));
+  if (told.front() == kNothing) return Status::unavailable("rank 0 cannot listen for the others");
   if (config.rank == 0) return bootstrap;
-  auto invitation = decodeInvitation(told->front(), cards->size());
-  FARANDOLE_RETURN_IF_ERROR(invitation.status());
-  return accept(*key, cards->front(), *invitation, config, given, deadline);
+  FARANDOLE_ASSIGN_OR_RETURN(auto invitation, decodeInvitation(told.front(), cards.size()));
+  return accept(key, cards.front(), invitation, config, given, deadline);
 }
 
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   const auto getEnv = [](const char* name) { return std::getenv(name); };
-  auto given = givenSecret(getEnv);
-  FARANDOLE_RETURN_IF_ERROR(given.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto given, givenSecret(getEnv));
   EngineStart options;
   options.deadline = deadline;
   options.logLevel = config.logLevel;
   // One that its starter does not know makes every rank a job of its own.
   options.expectedSize = mpiStarter(getEnv).size;
   MpiStart start;
-  auto engine = startMpiEngine("", options);
-  FARANDOLE_RETURN_IF_ERROR(engine.status());
-  start.engine = std::move(engine).value();
+  FARANDOLE_ASSIGN_OR_RETURN(start.engine, startMpiEngine("", options));
   config.rank = start.engine->rank();
   config.size = start.engine->size();
   if (config.size == 1) return start;
-  auto bootstrap = meetThrough(*start.engine, config, *given, deadline);
-  FARANDOLE_RETURN_IF_ERROR(bootstrap.status());
-  start.bootstrap = std::move(bootstrap).value();
+  FARANDOLE_ASSIGN_OR_RETURN(start.bootstrap, meetThrough(*start.engine, config, given, deadline));
   return start;
 }
 

@@ -57,9 +57,7 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
 
 Status Runtime::join(Deadline deadline) {
   if (config_.engine == EngineChoice::kGloo && config_.size > 1) {
-    auto gloo = GlooEngine::load();
-    FARANDOLE_RETURN_IF_ERROR(gloo.status());
-    gloo_ = *gloo;
+    FARANDOLE_ASSIGN_OR_RETURN(gloo_, GlooEngine::load());
   }
   FARANDOLE_RETURN_IF_ERROR(joinNeighbourhood(deadline));
   FARANDOLE_RETURN_IF_ERROR(joinMesh(deadline));
@@ -72,28 +70,27 @@ Status Runtime::join(Deadline deadline) {
 }
 
 Status Runtime::joinNeighbourhood(Deadline deadline) {
-  auto arena = Arena::create(static_cast<std::size_t>(config_.arenaBytes));
-  FARANDOLE_RETURN_IF_ERROR(arena.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto arena,
+                             Arena::create(static_cast<std::size_t>(config_.arenaBytes)));
   std::vector<UniqueFd> arenas;
   std::vector<UniqueFd> pidfds;
   if (config_.localSize > 1) {
     const std::string prefix =
         "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.machine);
-    auto met = meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
-                    config_.localSize, prefix, (*arena)->fd(), deadline);
-    FARANDOLE_RETURN_IF_ERROR(met.status());
-    arenas = std::move(met->arenas);
-    pidfds = std::move(met->pidfds);
-    pids_ = std::move(met->pids);
+    FARANDOLE_ASSIGN_OR_RETURN(auto met,
+                               meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
+                                    config_.localSize, prefix, arena->fd(), deadline));
+    arenas = std::move(met.arenas);
+    pidfds = std::move(met.pidfds);
+    pids_ = std::move(met.pids);
   } else {
     arenas.emplace_back();
     pidfds.emplace_back();
     pids_.push_back(::getpid());
   }
-  auto neighbourhood = Neighbourhood::create(std::move(arena).value(), config_.localRank, epoch_,
-                                             std::move(arenas), std::move(pidfds), deadline);
-  FARANDOLE_RETURN_IF_ERROR(neighbourhood.status());
-  neighbourhood_ = std::move(neighbourhood).value();
+  FARANDOLE_ASSIGN_OR_RETURN(neighbourhood_,
+                             Neighbourhood::create(std::move(arena), config_.localRank, epoch_,
+                                                   std::move(arenas), std::move(pidfds), deadline));
   areas_ = std::make_unique<SharedAreas>(*neighbourhood_);
   return {};
 }
@@ -105,12 +102,9 @@ Status Runtime::joinMesh(Deadline deadline) {
     topology_ = Topology::ofOneMachine(config_);
     return {};
   }
-  auto link = JobLink::start(config_, epoch_);
-  FARANDOLE_RETURN_IF_ERROR(link.status());
-  link_ = std::move(link).value();
-  auto topology = Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline);
-  FARANDOLE_RETURN_IF_ERROR(topology.status());
-  topology_ = std::move(topology).value();
+  FARANDOLE_ASSIGN_OR_RETURN(link_, JobLink::start(config_, epoch_));
+  FARANDOLE_ASSIGN_OR_RETURN(
+      topology_, Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline));
   if (static_cast<int>(topology_.ranksOn(config_.machine).size()) != config_.localSize) {
     return Status::internal("the ranks disagree on how many of them are on " + config_.host);
   }
@@ -156,11 +150,11 @@ Status Runtime::startConducting() {
     const int local = topology_.at(rank).localRank;
     watched.peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
   }
-  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched));
-  FARANDOLE_RETURN_IF_ERROR(watch.status());
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto watch, Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched)));
   {
     const MutexLock lock(watchMutex_);
-    watch_ = std::move(watch).value();
+    watch_ = std::move(watch);
   }
   if (link_) {
     link_->listen([this](int rank, const Status& status) {

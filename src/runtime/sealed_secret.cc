@@ -156,16 +156,16 @@ class CommonKey {
 
 Result<std::string> sealSecret(const OneTimeKey& own, std::string_view reader,
                                const SealTerms& terms, std::string_view secret) {
-  auto key = CommonKey::make(own, reader, own.publicPart(), reader, terms);
-  FARANDOLE_RETURN_IF_ERROR(key.status());
-  return key->encrypt(secret);
+  FARANDOLE_ASSIGN_OR_RETURN(auto key,
+                             CommonKey::make(own, reader, own.publicPart(), reader, terms));
+  return key.encrypt(secret);
 }
 
 Result<std::string> openSecret(const OneTimeKey& own, std::string_view sender,
                                const SealTerms& terms, std::string_view sealed) {
-  auto key = CommonKey::make(own, sender, sender, own.publicPart(), terms);
-  FARANDOLE_RETURN_IF_ERROR(key.status());
-  return key->decrypt(sealed);
+  FARANDOLE_ASSIGN_OR_RETURN(auto key,
+                             CommonKey::make(own, sender, sender, own.publicPart(), terms));
+  return key.decrypt(sealed);
 }
 
 }  // namespace farandole

@@ -45,20 +45,15 @@ Status LinkConnection::attachLocked(link::Established established) {
   address_ = std::move(established.address);
   limitUnsent(established.fd.get());
   if (mode_ == WireSecurity::kIntegrity) {
-    Result<link::FrameKeys> keys = link::exportFrameKeys(established.ssl.get());
-    if (!keys.ok()) return keys.status();
-    Result<link::FrameSeal> first = link::FrameSeal::make(keys->fromConnector);
-    if (!first.ok()) return first.status();
-    Result<link::FrameSeal> second = link::FrameSeal::make(keys->fromListener);
-    if (!second.ok()) return second.status();
-    writer_.seal(std::move(established.connector ? *first : *second));
-    reader_.seal(std::move(established.connector ? *second : *first));
+    FARANDOLE_ASSIGN_OR_RETURN(auto keys, link::exportFrameKeys(established.ssl.get()));
+    FARANDOLE_ASSIGN_OR_RETURN(auto first, link::FrameSeal::make(keys.fromConnector));
+    FARANDOLE_ASSIGN_OR_RETURN(auto second, link::FrameSeal::make(keys.fromListener));
+    writer_.seal(std::move(established.connector ? first : second));
+    reader_.seal(std::move(established.connector ? second : first));
   }
   if (mode_ != WireSecurity::kEncrypt) established.ssl.reset();
   stream_ = link::Stream(std::move(established.fd), std::move(established.ssl));
-  Result<LinkLoop::Id> id = loop_->addShared(stream_.fd(), EPOLLIN, shared_from_this());
-  if (!id.ok()) return id.status();
-  id_ = id.value();
+  FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->addShared(stream_.fd(), EPOLLIN, shared_from_this()));
   outbox_.open(established.window);
   state_ = State::kOpen;
   lastHeard_ = lastSent_ = Clock::now();

@@ -25,9 +25,7 @@ LinkDialer::LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, Li
       done_(std::move(done)) {}
 
 Status LinkDialer::start(Duration wait) {
-  Result<LinkLoop::Id> id = loop_->add(-1, 0, shared_from_this());
-  if (!id.ok()) return id.status();
-  id_ = id.value();
+  FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->add(-1, 0, shared_from_this()));
   loop_->setTimer(id_, Clock::now() + wait);
   return {};
 }

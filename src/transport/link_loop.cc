@@ -27,9 +27,8 @@ Result<std::shared_ptr<LinkLoop>> LinkLoop::start() {
   std::shared_ptr<LinkLoop> loop(new LinkLoop());
   FARANDOLE_RETURN_IF_ERROR(loop->open());
   // The thread owns nothing: a loop is destroyed only after stop(), or left behind by it.
-  auto thread = startThread("farandole-link", [raw = loop.get()] { raw->run(); });
-  FARANDOLE_RETURN_IF_ERROR(thread.status());
-  loop->thread_ = std::move(thread).value();
+  FARANDOLE_ASSIGN_OR_RETURN(loop->thread_,
+                             startThread("farandole-link", [raw = loop.get()] { raw->run(); }));
   return loop;
 }
 

@@ -27,30 +27,24 @@ std::uint32_t laneOf(std::uint64_t slot, int lanes) {
 }  // namespace
 
 Status LinkMesh::Core::start() {
-  Result<LinkKey> key = LinkKey::make(options_.job, options_.secretHex);
-  if (!key.ok()) return key.status();
-  Result<LinkSocket> socket = openLinkPort(options_.ports);
-  if (!socket.ok()) return socket.status();
-  link::chooseCongestion(socket->fd.get(), options_.limits.congestion);
-  port_ = socket->port;
-  Result<std::vector<LinkAddress>> addresses =
-      advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces);
-  if (!addresses.ok()) return addresses.status();
-  card_ = encodeLinkCard({options_.host, std::move(addresses).value()});
-  Result<std::unique_ptr<link::TlsContext>> tls =
-      link::TlsContext::make(std::move(key).value(), options_.rank, options_.size);
-  if (!tls.ok()) return tls.status();
-  tls_ = std::move(tls).value();
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, LinkKey::make(options_.job, options_.secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto socket, openLinkPort(options_.ports));
+  link::chooseCongestion(socket.fd.get(), options_.limits.congestion);
+  port_ = socket.port;
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto addresses,
+      advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces));
+  card_ = encodeLinkCard({options_.host, std::move(addresses)});
+  FARANDOLE_ASSIGN_OR_RETURN(tls_,
+                             link::TlsContext::make(std::move(key), options_.rank, options_.size));
   {
     const MutexLock lock(mutex_);
     peers_.resize(static_cast<std::size_t>(options_.size));
     for (Peer& peer : peers_) peer.lanes.resize(static_cast<std::size_t>(options_.lanes));
   }
-  Result<std::shared_ptr<LinkLoop>> loop = LinkLoop::start();
-  if (!loop.ok()) return loop.status();
-  loop_ = std::move(loop).value();
+  FARANDOLE_ASSIGN_OR_RETURN(loop_, LinkLoop::start());
   listener_ = std::make_shared<LinkListener>(
-      loop_, *tls_, std::move(socket).value(), options_.halfOpen, options_.limits.handshake,
+      loop_, *tls_, std::move(socket), options_.halfOpen, options_.limits.handshake,
       LinkListener::Events{[this](const link::LinkHello& hello) { return judge(hello); },
                            [this](link::Established result) { admitted(std::move(result)); },
                            [this](const link::LinkHello& hello, const Status& why) {
