@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "base/posix.h"
 #include "base/suspension.h"
 #include "base/thread.h"
@@ -195,6 +196,7 @@ void AgentClient::Channel::handle(wire::Frame frame) {
       break;
     case wire::FrameType::kRankEnd:
       if (Result<RankEnd> end = wire::decodeRankEnd(frame.body); end.ok()) {
+        logDebug("the agent says: " + describe(end.value()));
         const MutexLock lock(mutex_);
         ends_.push_back(std::move(end).value());
         return;
@@ -202,6 +204,7 @@ void AgentClient::Channel::handle(wire::Frame frame) {
       break;
     case wire::FrameType::kRankStop:
       if (Result<RankStop> stop = wire::decodeRankStop(frame.body); stop.ok()) {
+        logDebug("the agent says: " + describe(stop.value()));
         const MutexLock lock(mutex_);
         stops_.push_back(std::move(stop).value());
         return;
@@ -222,13 +225,17 @@ void AgentClient::Channel::agentLost(std::string why) {
   RankEnd end;
   end.host = host_;
   end.lastLines = std::move(why);
-  const MutexLock lock(mutex_);
-  if (lost_) return;
-  lost_ = true;
-  loss_ = Status::unavailable(describe(end));
-  loss_.withRank(-1, host_);
-  ends_.push_back(std::move(end));
-  answered_.notifyAll();
+  const std::string account = describe(end);
+  {
+    const MutexLock lock(mutex_);
+    if (lost_) return;
+    lost_ = true;
+    loss_ = Status::unavailable(account);
+    loss_.withRank(-1, host_);
+    ends_.push_back(std::move(end));
+    answered_.notifyAll();
+  }
+  logDebug(account);
 }
 
 void AgentClient::Channel::deliver() {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "bootstrap/admission.h"
 #include "bootstrap/meeting_host.h"
 #include "bootstrap/meeting_messages.h"
@@ -151,6 +152,8 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
   FARANDOLE_ASSIGN_OR_RETURN(
       auto table, localRank == 0 ? meeting::MeetingHost(std::move(terms), std::move(own)).run()
                                  : beGuest(terms, own));
+  logDebug("met all " + std::to_string(localSize) + " ranks of this machine" +
+           (localRank == 0 ? ", as their host" : ""));
   return arrange(std::move(table), localRank);
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/log.h"
 #include "observe/timeline_file.h"
 
 namespace farandole {
@@ -100,6 +101,7 @@ Status Timeline::start(const std::string& path, int rank, std::string_view host,
   appendLocked(metadata("process_name", rank, kMainLane, label(rank, host)));
   appendLocked(beginEvent("process_sort_index", 'M', rank, kMainLane) +
                ",\"args\":{\"sort_index\":" + std::to_string(rank) + "}}");
+  logDebug("records a timeline into " + path);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "base/suspension.h"
 
 namespace farandole {
@@ -96,7 +97,11 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   });
   bootstrap->mesh_->onPeerEnd(
       [raw = bootstrap.get()](int rank, const Status& status) { raw->peerEnded(rank, status); });
-  if (config.rank == 0) return bootstrap;
+  if (config.rank == 0) {
+    logDebug("keeps the job's values, for ranks that come to port " +
+             std::to_string(bootstrap->mesh_->port()));
+    return bootstrap;
+  }
   std::string card = meeting.card;
   if (card.empty()) {
     FARANDOLE_ASSIGN_OR_RETURN(auto found, cardOf(meeting));
@@ -120,7 +125,10 @@ Result<std::string> LinkBootstrap::get(std::string_view key, Deadline deadline) 
 }
 
 Status LinkBootstrap::fence(std::string_view key, int count, Deadline deadline) {
-  return ask(Ask::kFence, key, "", count, deadline).status();
+  FARANDOLE_RETURN_IF_ERROR(ask(Ask::kFence, key, "", count, deadline).status());
+  logDebug("passed the fence \"" + std::string(key) + "\" with " + std::to_string(count) +
+           " ranks");
+  return {};
 }
 
 void LinkBootstrap::onRankEnd(std::function<void(const RankEnd&)> callback) {

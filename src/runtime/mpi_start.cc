@@ -258,6 +258,8 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   FARANDOLE_ASSIGN_OR_RETURN(start.engine, startMpiEngine("", options));
   config.rank = start.engine->rank();
   config.size = start.engine->size();
+  logDebug("MPI says that this is rank " + std::to_string(config.rank) + " of " +
+           std::to_string(config.size));
   if (config.size == 1) return start;
   FARANDOLE_ASSIGN_OR_RETURN(start.bootstrap, meetThrough(*start.engine, config, given, deadline));
   return start;

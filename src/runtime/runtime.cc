@@ -5,6 +5,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "base/log.h"
 #include "base/process_state.h"
 #include "bootstrap/meeting.h"
 
@@ -13,6 +14,13 @@ namespace {
 
 // MPI's own starters usually give none at all.
 constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
+
+// For the log.
+const char* startedBy(const Config& config, const Engine* mpi) {
+  if (!config.agent.empty()) return "started by farandole run";
+  if (mpi != nullptr) return "started by MPI";
+  return config.size > 1 ? "started by another launcher" : "started alone";
+}
 
 // Also where MPI has started the ranks.
 bool runsOnTheLink(EngineChoice engine) {
@@ -47,6 +55,10 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
     return Status::invalid(
         "FARANDOLE_ENGINE=mpi: MPI must start its ranks itself: mpirun -np N PROGRAM");
   }
+  logDebug("joins epoch " + std::to_string(epoch) + ": rank " + std::to_string(config.rank) +
+           " of " + std::to_string(config.size) + ", local rank " +
+           std::to_string(config.localRank) + " of " + std::to_string(config.localSize) + " on " +
+           config.host + ", " + startedBy(config, engine));
   std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, engine, timeline));
   if (Status status = runtime->join(deadline); !status.ok()) {
     if (runtime->conductor_) runtime->stop();
@@ -92,6 +104,8 @@ Status Runtime::joinNeighbourhood(Deadline deadline) {
                              Neighbourhood::create(std::move(arena), config_.localRank, epoch_,
                                                    std::move(arenas), std::move(pidfds), deadline));
   areas_ = std::make_unique<SharedAreas>(*neighbourhood_);
+  logDebug("mapped the shared memory of " + std::to_string(neighbourhood_->size()) +
+           " ranks of this machine");
   return {};
 }
 
@@ -100,6 +114,7 @@ Status Runtime::joinMesh(Deadline deadline) {
       !config_.hierarchy && config_.engine != EngineChoice::kShm && config_.size > 1;
   if (config_.size == config_.localSize && !everybody) {
     topology_ = Topology::ofOneMachine(config_);
+    logDebug("needs no connections: all ranks are on this machine");
     return {};
   }
   FARANDOLE_ASSIGN_OR_RETURN(link_, JobLink::start(config_, epoch_));
@@ -108,6 +123,7 @@ Status Runtime::joinMesh(Deadline deadline) {
   if (static_cast<int>(topology_.ranksOn(config_.machine).size()) != config_.localSize) {
     return Status::internal("the ranks disagree on how many of them are on " + config_.host);
   }
+  logDebug("knows where all " + std::to_string(config_.size) + " ranks are");
   return link_->introduce(topology_, config_.rank);
 }
 
@@ -166,6 +182,7 @@ Status Runtime::startConducting() {
 }
 
 void Runtime::lost(const Status& status) {
+  logDebug("a rank is lost: " + status.message());
   if (mpi_ == nullptr) return;
   mpi_->rankLost(status.message());
   // Under our launcher, that ends the ranks, after its own --grace.
@@ -201,11 +218,13 @@ void Runtime::rankStopped(const RankStop& stop) {
 
 bool Runtime::halt() {
   if (link_) return false;
+  logDebug("ends what is in flight without a word to the others");
   conductor_->halt();
   return true;
 }
 
 void Runtime::stop() {
+  logDebug("leaves epoch " + std::to_string(epoch_));
   conductor_->stop();
   // After the last word on every control channel: from now on this process may end.
   marks_->leave(kLeftInGoodOrder);
@@ -217,6 +236,7 @@ void Runtime::stop() {
     watch = std::move(watch_);
   }
   abortAfter_.cancel();
+  logDebug("has left epoch " + std::to_string(epoch_));
 }
 
 void Runtime::closeAfterFork() {

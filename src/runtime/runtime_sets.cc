@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/log.h"
+#include "base/rank_list.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/link/net_communicator.h"
 #include "collective/shm/shm_communicator.h"
@@ -273,6 +275,9 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     parts.sequencer = std::make_unique<Sequencer>(std::move(options));
   }
   conductor_->addSet(std::make_unique<ProcessSet>(std::move(parts), *conductor_));
+  logDebug("built process set " + std::to_string(id) + " of " + rankList(info.ranks) + ", " +
+           (mesh ? "between machines" : "in shared memory") + "; rank " +
+           std::to_string(info.ranks.front()) + " decides its order");
   const MutexLock lock(mutex_);
   sets_[id] = std::make_shared<const SetInfo>(info);
   return {};
@@ -322,6 +327,7 @@ Status Runtime::removeSet(std::int32_t id) {
   const auto info = set(id);
   if (!info) return Status::invalid("there is no process set " + std::to_string(id));
   if (info->me >= 0) FARANDOLE_RETURN_IF_ERROR(conductor_->removeSet(id));
+  logDebug("removed process set " + std::to_string(id));
   const MutexLock lock(mutex_);
   sets_.erase(id);
   return {};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace farandole::link {
 namespace {
 
@@ -76,6 +78,8 @@ void LinkDialer::tryNext() {
 }
 
 void LinkDialer::attemptFailed(const std::string& address, const Status& status) {
+  logDebug("did not reach rank " + std::to_string(hello_.to) + " at " + address + ": " +
+           status.message());
   reasons_.push_back(address + ": " + status.message());
   if (status.code() == Code::kMismatch) {
     code_ = Code::kMismatch;

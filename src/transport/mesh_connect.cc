@@ -1,6 +1,7 @@
 // LinkMesh::Core, the part that connects ranks.
 #include <utility>
 
+#include "base/log.h"
 #include "transport/mesh_core.h"
 
 namespace farandole {
@@ -52,6 +53,8 @@ void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Establ
     connection = lane.connection;
   }
   if (!result.ok()) return peerEnded(peer, result.status());
+  logDebug("has connected with rank " + std::to_string(peer) + " at " + result->address +
+           ", lane " + std::to_string(number));
   connection->attach(std::move(result).value());
 }
 
@@ -115,6 +118,8 @@ void LinkMesh::Core::admitted(link::Established established) {
     if (stopped_) return;
     connection = laneLocked(established.peer, established.lane).connection;
   }
+  logDebug("was connected with by rank " + std::to_string(established.peer) + " from " +
+           established.address + ", lane " + std::to_string(established.lane));
   connection->attach(std::move(established));
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "transport/congestion.h"
 
 namespace farandole {
@@ -51,7 +52,10 @@ Status LinkMesh::Core::start() {
                              peerEnded(static_cast<int>(hello.from),
                                        Status(Code::kPeerLost, why.message()));
                            }});
-  return listener_->start();
+  FARANDOLE_RETURN_IF_ERROR(listener_->start());
+  logDebug("listens for other ranks on port " + std::to_string(port_) + ", wire security " +
+           std::string(wireSecurityName(options_.security)));
+  return {};
 }
 
 Status LinkMesh::Core::introduce(int peer, std::string_view card, const std::string& companions) {
@@ -138,6 +142,7 @@ void LinkMesh::Core::peerEnded(int peer, Status why) {
       if (lane.connection && !hearsItself) connections.push_back(lane.connection);
     }
   }
+  logDebug("the connection with rank " + std::to_string(peer) + " has ended: " + why.message());
   loop_->post([this, peer] { cancelDials(peer); });
   for (const auto& connection : connections) connection->fail(why);
   teller_.note([this, peer, why] { tellEnd(peer, why); });
@@ -257,6 +262,7 @@ void LinkMesh::Core::stop() {
     if (std::exchange(stopped_, true)) return;
   }
   if (!loop_) return;
+  logDebug("says goodbye to the ranks it is connected with");
   loop_->post([self = shared_from_this()] {
     if (self->listener_) self->listener_->close();
     for (int peer = 0; peer < self->options_.size; ++peer) self->cancelDials(peer);
