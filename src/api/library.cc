@@ -98,7 +98,7 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
     bootstrap = std::move(agent).value();
   }
   listenTo(std::move(bootstrap));
-  if (config.engine != "mpi" || config.size == 1) return {};
+  if (config.engine != EngineChoice::kMpi || config.size == 1) return {};
   // farandole run --engine mpi: MPI carries data between machines, the agent all else.
   auto engine = startMpiBeside(config, deadline);
   FARANDOLE_RETURN_IF_ERROR(engine.status());

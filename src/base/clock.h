@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace farandole {
 
@@ -48,5 +49,8 @@ inline std::int64_t nowNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
 }
+
+// "0.25 s", "30 s": how long something was waited for.
+std::string describeSeconds(Duration duration);
 
 }  // namespace farandole

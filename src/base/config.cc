@@ -134,6 +134,23 @@ Parse choice(std::string Config::*field, std::vector<std::string_view> words) {
   };
 }
 
+Status parseEngine(Config& config, std::string_view text) {
+  constexpr std::pair<std::string_view, EngineChoice> kEngines[] = {{"auto", EngineChoice::kAuto},
+                                                                    {"shm", EngineChoice::kShm},
+                                                                    {"link", EngineChoice::kLink},
+                                                                    {"gloo", EngineChoice::kGloo},
+                                                                    {"mpi", EngineChoice::kMpi}};
+  for (const auto& [label, engine] : kEngines) {
+    if (label == text) {
+      config.engine = engine;
+      return {};
+    }
+  }
+  return refuse("auto, shm, link, gloo or mpi");
+}
+
+Status readElsewhere(Config& /*config*/, std::string_view /*text*/) { return {}; }
+
 Status parseHierarchy(Config& config, std::string_view text) {
   if (text != "on" && text != "off") return refuse("on or off");
   config.hierarchy = text == "on";
@@ -226,7 +243,7 @@ const std::vector<ConfigVariable>& table() {
        "the best one", parseSimd},
       {"FARANDOLE_ENGINE",
        "what connects machines: auto, shm, link, gloo (Gloo's functions on the link) or mpi",
-       "auto", choice(&Config::engine, {"auto", "shm", "link", "gloo", "mpi"})},
+       "auto", parseEngine},
       {"FARANDOLE_HIERARCHY",
        "on: shared memory inside a machine, the engine between machines; off: the engine for all",
        "on", parseHierarchy},
@@ -247,6 +264,15 @@ const std::vector<ConfigVariable>& table() {
        "TCP's congestion control between machines: auto (none that paces), system, or a name",
        "auto", text(&Config::congestion)},
       {"FARANDOLE_LOG_LEVEL", "debug, info, warning, error or off", "warning", parseLogLevel},
+      {"FARANDOLE_PORT", "where rank 0 listens for the others", "MASTER_PORT + 1", readElsewhere},
+      {"FARANDOLE_SECRET_FILE", "a file with the job's secret, mode 600", "", readElsewhere},
+      {"FARANDOLE_MPI", "under an MPI's own starter: openmpi, mpich or the path of a libmpi",
+       "what started the rank", readElsewhere},
+      {"FARANDOLE_MPI_STARTER",
+       "set by `farandole run --engine mpi`: the program whose libmpi the rank takes", "",
+       readElsewhere},
+      {"FARANDOLE_ENGINE_PATH", "a folder with the engines' shared objects", "beside the library",
+       readElsewhere},
   };
   return kTable;
 }

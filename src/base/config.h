@@ -1,7 +1,9 @@
-// Config: every environment variable the library reads, in one place: name, meaning, default.
+// Config: the environment variables the library reads, in one place: name, meaning, default.
 //
 // A value that does not parse is an error that says what was found and what is allowed; it never
 // becomes 0. The table behind it (configVariables) is what docs/environment.md is checked against.
+// It lists also what is read before there is a Config, or by an engine, and is no part of it; not
+// what other programs call a rank (RANK, SLURM_PROCID, …): runtime/identity.h.
 #pragma once
 
 #include <chrono>
@@ -16,6 +18,9 @@
 #include "base/status.h"
 
 namespace farandole {
+
+// What connects the ranks of different machines.
+enum class EngineChoice { kAuto, kShm, kLink, kGloo, kMpi };
 
 struct Config {
   // Identity: set by the launcher, outranks every other family of variables. Without it: one rank.
@@ -46,7 +51,7 @@ struct Config {
   std::string simd;
 
   // Between machines.
-  std::string engine = "auto";           // auto, shm, link or mpi
+  EngineChoice engine = EngineChoice::kAuto;
   bool hierarchy = true;                 // shared memory inside machines, the engine between them
   std::string wireSecurity = "encrypt";  // encrypt, integrity or handshake
   std::string wire = "native";           // native, fp16 or bf16
@@ -69,6 +74,7 @@ struct ConfigVariable {
   std::string_view name;
   std::string_view meaning;
   std::string_view byDefault;
+  // Changes nothing for a variable that its reader parses.
   std::function<Status(Config&, std::string_view value)> parse;
 };
 std::span<const ConfigVariable> configVariables();

@@ -11,7 +11,8 @@ constexpr int kLooks = 50;
 
 }  // namespace
 
-void Mutex::lockWhenFree() {
+// Not checked: what takes it in the end is an exchange of the word.
+void Mutex::lockWhenFree() NO_THREAD_SAFETY_ANALYSIS {
   for (int i = 0; i < kLooks; ++i) {
     relax();
     if (word_.load(std::memory_order_relaxed) == kFree && try_lock()) return;

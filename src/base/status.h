@@ -118,3 +118,15 @@ class [[nodiscard]] Result {
       return status_of_expr;                                  \
     }                                                         \
   } while (false)
+
+// Gives `place`, a variable or its declaration, the value of an expression that is a Result, or
+// returns from the enclosing function with its status: FARANDOLE_ASSIGN_OR_RETURN(auto key,
+// make()).
+#define FARANDOLE_ASSIGN_OR_RETURN(place, ...) \
+  FARANDOLE_ASSIGN_RESULT_(FARANDOLE_JOIN_(resultOfLine, __LINE__), place, __VA_ARGS__)
+#define FARANDOLE_ASSIGN_RESULT_(result, place, ...) \
+  auto result = (__VA_ARGS__);                       \
+  if (!result.ok()) return result.status();          \
+  place = std::move(result).value()
+#define FARANDOLE_JOIN_(a, b) FARANDOLE_JOIN_NOW_(a, b)
+#define FARANDOLE_JOIN_NOW_(a, b) a##b

@@ -22,10 +22,9 @@ Result<Admission> shakeHands(UniqueFd fd, const JobKey& key, Purpose purpose, co
       admission.host = std::move(host).value();
     }
   }
-  Result<std::string> text = visit(fd.get(), key, purpose, claim, deadline);
-  if (!text.ok()) return text.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto text, visit(fd.get(), key, purpose, claim, deadline));
   admission.fd = std::move(fd);
-  admission.text = std::move(text).value();
+  admission.text = std::move(text);
   return admission;
 }
 

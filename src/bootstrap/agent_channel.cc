@@ -8,9 +8,10 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
+#include "base/posix.h"
 #include "base/suspension.h"
 #include "base/thread.h"
-#include "bootstrap/unix_socket.h"
 
 namespace farandole {
 namespace {
@@ -30,9 +31,8 @@ Result<std::unique_ptr<AgentClient::Channel>> AgentClient::Channel::open(UniqueF
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
   std::unique_ptr<Channel> channel(
       new Channel(std::move(fd), std::move(agent), std::move(wake), std::move(host)));
-  auto thread = startThread("fd-agent", [raw = channel.get()] { raw->run(); });
-  FARANDOLE_RETURN_IF_ERROR(thread.status());
-  channel->thread_ = std::move(thread).value();
+  FARANDOLE_ASSIGN_OR_RETURN(channel->thread_,
+                             startThread("fd-agent", [raw = channel.get()] { raw->run(); }));
   return channel;
 }
 
@@ -44,7 +44,7 @@ AgentClient::Channel::Channel(UniqueFd fd, UniqueFd agent, UniqueFd wake, std::s
 
 AgentClient::Channel::~Channel() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   wakeUp();
@@ -67,18 +67,19 @@ wire::Answer AgentClient::Channel::request(
     const std::function<std::string(std::uint64_t id)>& encode, const std::string& purpose,
     Deadline deadline) {
   const TimePoint start = Clock::now();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (lost_) return {loss_, {}};
   const std::uint64_t id = ++lastId_;
   const auto entry = requests_.emplace(id, std::nullopt).first;
   sendLocked(encode(id));
 
-  const auto over = [&] { return entry->second.has_value() || lost_ || stop_; };
-  const auto waitUntil = [&](Deadline until) {
-    // In slices, because the clock's last moment cannot be handed to the condition variable, and
-    // so that it is noticed when this process was stopped.
+  const auto over = [&]() REQUIRES(mutex_) { return entry->second.has_value() || lost_ || stop_; };
+  const auto waitUntil = [&](Deadline until) REQUIRES(mutex_) {
+    // In slices, so that it is noticed when this process was stopped.
     RunningDeadline limit(until, kLongestWaitTurn);
-    while (!over() && !limit.passed()) answered_.wait_for(lock, limit.get().left(kLongestWaitTurn));
+    while (!over() && !limit.passed()) {
+      answered_.wait(mutex_, Deadline::after(limit.get().left(kLongestWaitTurn)));
+    }
   };
   waitUntil(deadline);
   const bool late = !over();
@@ -100,7 +101,7 @@ wire::Answer AgentClient::Channel::request(
 }
 
 void AgentClient::Channel::tell(std::string frame) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!lost_) sendLocked(std::move(frame));
 }
 
@@ -112,7 +113,7 @@ void AgentClient::Channel::sendLocked(std::string frame) {
 
 void AgentClient::Channel::onRankEnd(std::function<void(const RankEnd&)> callback) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     callback_ = std::move(callback);
   }
   wakeUp();
@@ -120,7 +121,7 @@ void AgentClient::Channel::onRankEnd(std::function<void(const RankEnd&)> callbac
 
 void AgentClient::Channel::onRankStop(std::function<void(const RankStop&)> callback) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopCallback_ = std::move(callback);
   }
   wakeUp();
@@ -135,7 +136,7 @@ bool AgentClient::Channel::turn() {
   bool lost = false;
   bool sending = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stop_) return false;
     lost = lost_;
     sending = !out_.empty();
@@ -153,7 +154,7 @@ bool AgentClient::Channel::turn() {
     [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
   }
   if ((entries[1].revents & POLLOUT) != 0) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     out_.flush(fd_.get());
   }
   const bool ended = entries[2].revents != 0;
@@ -184,25 +185,27 @@ void AgentClient::Channel::handle(wire::Frame frame) {
   switch (frame.type) {
     case wire::FrameType::kAnswer:
       if (Result<wire::Answer> answer = wire::decodeAnswer(frame.body); answer.ok()) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         // Not found: given up by its caller meanwhile.
         if (const auto found = requests_.find(frame.id); found != requests_.end()) {
           found->second = std::move(answer).value();
-          answered_.notify_all();
+          answered_.notifyAll();
         }
         return;
       }
       break;
     case wire::FrameType::kRankEnd:
       if (Result<RankEnd> end = wire::decodeRankEnd(frame.body); end.ok()) {
-        const std::lock_guard lock(mutex_);
+        logDebug("the agent says: " + describe(end.value()));
+        const MutexLock lock(mutex_);
         ends_.push_back(std::move(end).value());
         return;
       }
       break;
     case wire::FrameType::kRankStop:
       if (Result<RankStop> stop = wire::decodeRankStop(frame.body); stop.ok()) {
-        const std::lock_guard lock(mutex_);
+        logDebug("the agent says: " + describe(stop.value()));
+        const MutexLock lock(mutex_);
         stops_.push_back(std::move(stop).value());
         return;
       }
@@ -222,17 +225,21 @@ void AgentClient::Channel::agentLost(std::string why) {
   RankEnd end;
   end.host = host_;
   end.lastLines = std::move(why);
-  const std::lock_guard lock(mutex_);
-  if (lost_) return;
-  lost_ = true;
-  loss_ = Status::unavailable(describe(end));
-  loss_.withRank(-1, host_);
-  ends_.push_back(std::move(end));
-  answered_.notify_all();
+  const std::string account = describe(end);
+  {
+    const MutexLock lock(mutex_);
+    if (lost_) return;
+    lost_ = true;
+    loss_ = Status::unavailable(account);
+    loss_.withRank(-1, host_);
+    ends_.push_back(std::move(end));
+    answered_.notifyAll();
+  }
+  logDebug(account);
 }
 
 void AgentClient::Channel::deliver() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (callback_ && !ends_.empty() && !stop_) {
     const RankEnd end = std::move(ends_.front());
     ends_.pop_front();
@@ -253,7 +260,7 @@ void AgentClient::Channel::deliver() {
 
 void AgentClient::Channel::flushBeforeLeaving() {
   const Deadline deadline = Deadline::after(kFarewell);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!lost_ && out_.flush(fd_.get()) && !out_.empty()) {
     lock.unlock();
     if (!waitReady(fd_.get(), POLLOUT, deadline)) return;

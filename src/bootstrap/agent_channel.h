@@ -2,19 +2,19 @@
 // under way. Included by agent_client.cc and agent_channel.cc only.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "bootstrap/agent_client.h"
 #include "bootstrap/out_buffer.h"
 #include "bootstrap/wire.h"
@@ -45,7 +45,7 @@ class AgentClient::Channel {
   void handle(wire::Frame frame);
   void agentLost(std::string why);
   void deliver();
-  void sendLocked(std::string frame);
+  void sendLocked(std::string frame) REQUIRES(mutex_);
   void flushBeforeLeaving();
   void wakeUp();
 
@@ -58,19 +58,18 @@ class AgentClient::Channel {
   // Of the reader thread alone.
   wire::FrameDecoder decoder_;
 
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  bool stop_ = false;
-  bool lost_ = false;
-  Status loss_;  // when lost_
-  OutBuffer out_;
-  std::uint64_t lastId_ = 0;
-  std::map<std::uint64_t, std::optional<wire::Answer>> requests_;
-  std::condition_variable answered_;
-  std::function<void(const RankEnd&)> callback_;
-  std::deque<RankEnd> ends_;  // not delivered yet
-  std::function<void(const RankStop&)> stopCallback_;
-  std::deque<RankStop> stops_;  // not delivered yet
+  Mutex mutex_;
+  Condition answered_;  // an answer has come, or none will
+  bool stop_ GUARDED_BY(mutex_) = false;
+  bool lost_ GUARDED_BY(mutex_) = false;
+  Status loss_ GUARDED_BY(mutex_);  // when lost_
+  OutBuffer out_ GUARDED_BY(mutex_);
+  std::uint64_t lastId_ GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::optional<wire::Answer>> requests_ GUARDED_BY(mutex_);
+  std::function<void(const RankEnd&)> callback_ GUARDED_BY(mutex_);
+  std::deque<RankEnd> ends_ GUARDED_BY(mutex_);  // not delivered yet
+  std::function<void(const RankStop&)> stopCallback_ GUARDED_BY(mutex_);
+  std::deque<RankStop> stops_ GUARDED_BY(mutex_);  // not delivered yet
 
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/log.h"
 #include "bootstrap/admission.h"
 #include "bootstrap/agent_channel.h"
 #include "bootstrap/handshake.h"
@@ -28,17 +29,15 @@ Result<std::unique_ptr<AgentClient>> AgentClient::connect(std::string address, s
     return Status::invalid("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                            " ranks does not exist");
   }
-  Result<std::string> name = parseAbstractAddress(address);
-  if (!name.ok()) return name.status();
-  Result<JobKey> key = JobKey::make(job, secretHex);
-  if (!key.ok()) return key.status();
-  Result<Admission> admission = enter(name.value(), SOCK_STREAM, key.value(), Purpose::kAgent,
-                                      Claim{rank, size, 0}, "the agent", deadline);
-  if (!admission.ok()) return admission.status();
-  Result<std::unique_ptr<Channel>> channel = Channel::open(
-      std::move(admission->fd), std::move(admission->host), std::move(admission->text));
-  if (!channel.ok()) return channel.status();
-  return std::unique_ptr<AgentClient>(new AgentClient(std::move(channel).value()));
+  FARANDOLE_ASSIGN_OR_RETURN(auto name, parseAbstractAddress(address));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto admission, enter(name, SOCK_STREAM, key, Purpose::kAgent,
+                                                   Claim{rank, size, 0}, "the agent", deadline));
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto channel,
+      Channel::open(std::move(admission.fd), std::move(admission.host), std::move(admission.text)));
+  logDebug("connected with the agent at " + std::string(address));
+  return std::unique_ptr<AgentClient>(new AgentClient(std::move(channel)));
 }
 
 AgentClient::AgentClient(std::unique_ptr<Channel> channel)
@@ -81,13 +80,16 @@ Status AgentClient::fence(std::string_view key, int count, Deadline deadline) {
   if (::getpid() != owner_) return forked();
   FARANDOLE_RETURN_IF_ERROR(wire::checkKey(key));
   if (count < 1) return Status::invalid("a fence waits for at least one rank");
-  return channel_
-      ->request(
-          [&](std::uint64_t id) {
-            return wire::encodeFence(id, key, static_cast<std::uint32_t>(count));
-          },
-          std::to_string(count) + " ranks to reach \"" + std::string(key) + "\"", deadline)
-      .status;
+  wire::Answer answer = channel_->request(
+      [&](std::uint64_t id) {
+        return wire::encodeFence(id, key, static_cast<std::uint32_t>(count));
+      },
+      std::to_string(count) + " ranks to reach \"" + std::string(key) + "\"", deadline);
+  if (answer.status.ok()) {
+    logDebug("passed the fence \"" + std::string(key) + "\" with " + std::to_string(count) +
+             " ranks");
+  }
+  return std::move(answer.status);
 }
 
 void AgentClient::report(std::string_view what) {

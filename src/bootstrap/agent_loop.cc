@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/posix.h"
 #include "base/thread.h"
-#include "bootstrap/unix_socket.h"
 
 namespace farandole {
 namespace {
@@ -35,17 +35,15 @@ std::size_t patienceFor(int size) { return kStrangers + static_cast<std::size_t>
 }  // namespace
 
 Result<std::unique_ptr<AgentServer::Loop>> AgentServer::Loop::make(const Options& options) {
-  Result<JobKey> key = JobKey::make(options.job, options.secret);
-  if (!key.ok()) return key.status();
-  Result<std::unique_ptr<Doorkeeper>> doorkeeper = Doorkeeper::open(
-      SOCK_STREAM, std::move(key).value(), Purpose::kAgent, patienceFor(options.size));
-  if (!doorkeeper.ok()) return doorkeeper.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(options.job, options.secret));
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto doorkeeper,
+      Doorkeeper::open(SOCK_STREAM, std::move(key), Purpose::kAgent, patienceFor(options.size)));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
-  std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper).value(), std::move(wake)));
-  auto thread = startThread("fd-agent", [raw = loop.get()] { raw->run(); });
-  FARANDOLE_RETURN_IF_ERROR(thread.status());
-  loop->thread_ = std::move(thread).value();
+  std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper), std::move(wake)));
+  FARANDOLE_ASSIGN_OR_RETURN(loop->thread_,
+                             startThread("fd-agent", [raw = loop.get()] { raw->run(); }));
   return loop;
 }
 
@@ -68,7 +66,7 @@ AgentServer::Loop::Loop(const Options& options, std::unique_ptr<Doorkeeper> door
 
 AgentServer::Loop::~Loop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   wakeUp();
@@ -83,7 +81,7 @@ void AgentServer::Loop::wakeUp() {
 
 void AgentServer::Loop::rankEnded(const RankEnd& end) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news_.push_back(end);
   }
   wakeUp();
@@ -91,7 +89,7 @@ void AgentServer::Loop::rankEnded(const RankEnd& end) {
 
 void AgentServer::Loop::relay(int rank, std::string frame) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     relayed_.emplace_back(rank, std::move(frame));
   }
   visited_ = true;
@@ -109,20 +107,21 @@ bool AgentServer::Loop::nobodyCame() const {
 std::vector<AgentServer::RankReport> AgentServer::Loop::reports() {
   // Two changes of thread are most of what a job costs whose ranks are no ranks of ours.
   const bool quiet = nobodyCame();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (quiet) return reports_;
   const std::uint64_t mine = ++asked_;
   wakeUp();
   // What a rank reported before it exited lies in its socket: it must not be missed because the
   // loop was slower than the caller's waitpid.
-  caughtUp_.wait_for(lock, kCatchUpLimit, [&] { return answered_ >= mine || stop_; });
+  const Deadline deadline = Deadline::after(kCatchUpLimit);
+  while (answered_ < mine && !stop_ && !deadline.passed()) caughtUp_.wait(mutex_, deadline);
   return reports_;
 }
 
 void AgentServer::Loop::run() {
   for (;;) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stop_) return;
     }
     turn();
@@ -197,7 +196,7 @@ void AgentServer::Loop::takeNews() {
   std::uint64_t asked = 0;
   bool behind = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news.swap(news_);
     relayed.swap(relayed_);
     asked = asked_;
@@ -216,9 +215,9 @@ void AgentServer::Loop::takeNews() {
     if (!Rendezvous::abnormal(end)) continue;
     for (const auto& entry : connections_) send(entry.first, wire::encodeRankEnd(end));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answered_ = asked;
-  caughtUp_.notify_all();
+  caughtUp_.notifyAll();
 }
 
 void AgentServer::Loop::takeRelayed(int rank, std::string bytes) {
@@ -292,7 +291,7 @@ std::string AgentServer::Loop::takenBy(int rank, pid_t visitor) {
 
 void AgentServer::Loop::noteArrival(int rank, int size, const std::string& refusal) {
   if (isRelay()) toFirst_(rank, wire::encodeArrived(size, refusal));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RankReport& report = reports_[static_cast<std::size_t>(rank)];
   report.size = size;
   if (refusal.empty()) {
@@ -398,7 +397,7 @@ bool AgentServer::Loop::handle(int rank, wire::Frame frame) {
 
 void AgentServer::Loop::noteReport(int rank, std::string text) {
   text.resize(std::min(text.size(), kMaxReport));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   RankReport& report = reports_[static_cast<std::size_t>(rank)];
   const std::string_view said(text);
   if (said.starts_with("initialised")) {

@@ -4,16 +4,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/condition.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "bootstrap/agent_server.h"
 #include "bootstrap/doorkeeper.h"
 #include "bootstrap/out_buffer.h"
@@ -87,15 +87,15 @@ class AgentServer::Loop {
   std::atomic<bool> looks_{true};     // for ranks that stand still
   std::atomic<bool> visited_{false};  // somebody has been at the door, or has sent word
 
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  bool stop_ = false;
-  std::vector<RankEnd> news_;
-  std::vector<std::pair<int, std::string>> relayed_;
-  std::vector<RankReport> reports_;
-  std::uint64_t asked_ = 0;     // calls of reports() so far
-  std::uint64_t answered_ = 0;  // those for which everything sent before has been read
-  std::condition_variable caughtUp_;
+  Mutex mutex_;
+  Condition caughtUp_;
+  bool stop_ GUARDED_BY(mutex_) = false;
+  std::vector<RankEnd> news_ GUARDED_BY(mutex_);
+  std::vector<std::pair<int, std::string>> relayed_ GUARDED_BY(mutex_);
+  std::vector<RankReport> reports_ GUARDED_BY(mutex_);
+  std::uint64_t asked_ GUARDED_BY(mutex_) = 0;  // calls of reports() so far
+  std::uint64_t answered_ GUARDED_BY(mutex_) =
+      0;  // those for which everything sent before has been read
 
   std::thread thread_;
 };

@@ -15,9 +15,8 @@ Result<std::unique_ptr<AgentServer>> AgentServer::start(Options options) {
     return Status::invalid("a job has 1 to " + std::to_string(kMaxSize) + " ranks, not " +
                            std::to_string(options.size));
   }
-  Result<std::unique_ptr<Loop>> loop = Loop::make(options);
-  if (!loop.ok()) return loop.status();
-  return std::unique_ptr<AgentServer>(new AgentServer(std::move(loop).value()));
+  FARANDOLE_ASSIGN_OR_RETURN(auto loop, Loop::make(options));
+  return std::unique_ptr<AgentServer>(new AgentServer(std::move(loop)));
 }
 
 AgentServer::AgentServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)), owner_(::getpid()) {}

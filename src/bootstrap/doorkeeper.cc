@@ -21,12 +21,8 @@ constexpr Duration kOutOfDescriptorsPause = std::chrono::milliseconds(50);
 Result<std::unique_ptr<Doorkeeper>> Doorkeeper::open(int type, JobKey key, Purpose purpose,
                                                      std::size_t patience) {
   std::unique_ptr<Doorkeeper> keeper(new Doorkeeper(std::move(key), purpose, patience));
-  Result<std::string> name = randomSocketName();
-  if (!name.ok()) return name.status();
-  keeper->name_ = name.value();
-  Result<UniqueFd> listener = listenAbstract(keeper->name_, type);
-  if (!listener.ok()) return listener.status();
-  keeper->listener_ = std::move(listener).value();
+  FARANDOLE_ASSIGN_OR_RETURN(keeper->name_, randomSocketName());
+  FARANDOLE_ASSIGN_OR_RETURN(keeper->listener_, listenAbstract(keeper->name_, type));
   keeper->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!keeper->epoll_ || !keeper->watchListener(true)) {
     return Status::fromErrno("cannot watch a listening socket", errno);

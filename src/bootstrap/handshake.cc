@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 
 namespace farandole {
 namespace {
@@ -139,10 +139,9 @@ Result<bool> ListenerHandshake::listen(int fd) {
   received_ += static_cast<std::size_t>(got);
   if (received_ < hello_.size()) return false;
 
-  const Result<Mac> expected =
-      key_.authenticate(kVisitorRole, visitorTranscript(greeting_, hello_));
-  if (!expected.ok()) return expected.status();
-  if (!equal(expected.value(), hello_.data() + kHelloBytes - kMacBytes)) {
+  FARANDOLE_ASSIGN_OR_RETURN(const auto expected,
+                             key_.authenticate(kVisitorRole, visitorTranscript(greeting_, hello_)));
+  if (!equal(expected, hello_.data() + kHelloBytes - kMacBytes)) {
     return Status::unavailable("the visitor does not know the job's secret");
   }
   if (!prologueIs(hello_.data(), purpose_)) {
@@ -160,10 +159,10 @@ Status ListenerHandshake::conclude(int fd, Code code, std::string_view text) {
   store(verdict.data() + kMacBytes, static_cast<std::uint16_t>(code));
   store(verdict.data() + kMacBytes + 2, static_cast<std::uint16_t>(text.size()));
   std::copy(text.begin(), text.end(), verdict.data() + kMacBytes + 4);
-  const Result<Mac> mac =
-      key_.authenticate(kListenerRole, listenerTranscript(greeting_, hello_, verdict));
-  if (!mac.ok()) return mac.status();
-  std::copy(mac.value().begin(), mac.value().end(), verdict.begin());
+  FARANDOLE_ASSIGN_OR_RETURN(
+      const auto mac,
+      key_.authenticate(kListenerRole, listenerTranscript(greeting_, hello_, verdict)));
+  std::copy(mac.begin(), mac.end(), verdict.begin());
   const ssize_t sent = ::send(fd, verdict.data(), verdict.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent != static_cast<ssize_t>(verdict.size())) {
     return Status::unavailable("the visitor is gone");
@@ -184,17 +183,17 @@ Result<std::string> visit(int fd, const JobKey& key, Purpose purpose, const Clai
   store(hello.data() + 12, static_cast<std::uint32_t>(claim.size));
   store(hello.data() + 16, claim.epoch);
   FARANDOLE_RETURN_IF_ERROR(fillRandom(std::span(hello).subspan(24, kNonceBytes)));
-  const Result<Mac> proof = key.authenticate(kVisitorRole, visitorTranscript(greeting, hello));
-  if (!proof.ok()) return proof.status();
-  std::copy(proof.value().begin(), proof.value().end(), hello.end() - kMacBytes);
+  FARANDOLE_ASSIGN_OR_RETURN(const auto proof,
+                             key.authenticate(kVisitorRole, visitorTranscript(greeting, hello)));
+  std::copy(proof.begin(), proof.end(), hello.end() - kMacBytes);
   FARANDOLE_RETURN_IF_ERROR(sendExactly(fd, hello, deadline));
 
   Verdict verdict{};
   FARANDOLE_RETURN_IF_ERROR(receiveExactly(fd, verdict, deadline));
-  const Result<Mac> expected =
-      key.authenticate(kListenerRole, listenerTranscript(greeting, hello, verdict));
-  if (!expected.ok()) return expected.status();
-  if (!equal(expected.value(), verdict.data())) {
+  FARANDOLE_ASSIGN_OR_RETURN(
+      const auto expected,
+      key.authenticate(kListenerRole, listenerTranscript(greeting, hello, verdict)));
+  if (!equal(expected, verdict.data())) {
     return Status(Code::kMismatch, "the listener does not know the job's secret");
   }
   const auto code = load<std::uint16_t>(verdict.data() + kMacBytes);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "bootstrap/admission.h"
 #include "bootstrap/meeting_host.h"
 #include "bootstrap/meeting_messages.h"
@@ -78,10 +79,9 @@ Result<std::vector<Member>> beGuest(const Terms& terms, const Member& own) {
     return Status::timeout("local rank 0 did not open the meeting: " + why.message()).withRank(0);
   }
   FARANDOLE_RETURN_IF_ERROR(meeting::whyThereIsNoRoom(address.value()));
-  Result<std::string> name = parseAbstractAddress(address.value());
-  if (!name.ok()) return name.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto name, parseAbstractAddress(address.value()));
   const Claim claim{terms.rank, terms.size, terms.epoch};
-  Result<Admission> room = enter(name.value(), SOCK_SEQPACKET, terms.key, Purpose::kMeeting, claim,
+  Result<Admission> room = enter(name, SOCK_SEQPACKET, terms.key, Purpose::kMeeting, claim,
                                  "the meeting of the local ranks", terms.deadline);
   if (!room.ok()) {
     return room.status().code() == Code::kMismatch ? room.status()
@@ -97,9 +97,7 @@ Result<Member> self(int arenaFd) {
   Member own;
   own.arena = UniqueFd(::fcntl(arenaFd, F_DUPFD_CLOEXEC, 0));
   if (!own.arena) return Status::fromErrno("cannot duplicate the arena's descriptor", errno);
-  Result<UniqueFd> pidfd = openPidfd(::getpid());
-  if (!pidfd.ok()) return pidfd.status();
-  own.pidfd = std::move(pidfd).value();
+  FARANDOLE_ASSIGN_OR_RETURN(own.pidfd, openPidfd(::getpid()));
   return own;
 }
 
@@ -138,26 +136,25 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
     return Status::invalid("local rank " + std::to_string(localRank) + " of " +
                            std::to_string(localSize) + " cannot meet the others");
   }
-  Result<JobKey> key = JobKey::make(job, secretHex);
-  if (!key.ok()) return key.status();
-  Terms terms{bootstrap, std::move(key).value(), epoch,        localRank,
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
+  Terms terms{bootstrap, std::move(key),         epoch,        localRank,
               localSize, std::string(keyPrefix), Clock::now(), deadline};
   if (const Status enough = enoughDescriptors(terms); !enough.ok()) {
     localRank == 0 ? meeting::sayWhyThereIsNoRoom(terms, enough) : meeting::sayWhy(terms, enough);
     return enough;
   }
-  Result<Member> own = self(arenaFd);
-  if (!own.ok()) return own.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto own, self(arenaFd));
   if (localSize == 1) {
     std::vector<Member> alone;
-    alone.push_back(std::move(own).value());
+    alone.push_back(std::move(own));
     return arrange(std::move(alone), 0);
   }
-  Result<std::vector<Member>> table =
-      localRank == 0 ? meeting::MeetingHost(std::move(terms), std::move(own).value()).run()
-                     : beGuest(terms, own.value());
-  if (!table.ok()) return table.status();
-  return arrange(std::move(table).value(), localRank);
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto table, localRank == 0 ? meeting::MeetingHost(std::move(terms), std::move(own)).run()
+                                 : beGuest(terms, own));
+  logDebug("met all " + std::to_string(localSize) + " ranks of this machine" +
+           (localRank == 0 ? ", as their host" : ""));
+  return arrange(std::move(table), localRank);
 }
 
 }  // namespace farandole

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 
 namespace farandole::meeting {
 namespace {

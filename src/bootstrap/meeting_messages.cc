@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "bootstrap/unix_socket.h"
+#include "base/little_endian.h"
+#include "base/posix.h"
 
 namespace farandole::meeting {
 namespace {
@@ -26,16 +27,14 @@ using Packet = std::array<std::uint8_t, 4 * kWords>;
 
 Packet pack(const Words& words) {
   Packet packet{};
-  for (std::size_t i = 0; i < packet.size(); ++i) {
-    packet[i] = static_cast<std::uint8_t>(words[i / 4] >> (8 * (i % 4)));
-  }
+  for (std::size_t i = 0; i < kWords; ++i) store(packet.data() + 4 * i, words[i]);
   return packet;
 }
 
 Words unpack(const Packet& packet) {
   Words words{};
-  for (std::size_t i = 0; i < packet.size(); ++i) {
-    words[i / 4] |= static_cast<std::uint32_t>(packet[i]) << (8 * (i % 4));
+  for (std::size_t i = 0; i < kWords; ++i) {
+    words[i] = load<std::uint32_t>(packet.data() + 4 * i);
   }
   return words;
 }
@@ -144,28 +143,26 @@ Status sendPart(int fd, std::span<const Member> table, std::size_t first, std::s
 }
 
 Result<Member> receivePresentation(int fd, int rank) {
-  Result<Received> received = receiveWithFds(fd);
-  if (!received.ok()) return received.status();
-  if (received->words != Words{kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0} ||
-      received->fds.size() != 2) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto received, receiveWithFds(fd));
+  if (received.words != Words{kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0} ||
+      received.fds.size() != 2) {
     return Status::invalid("a presentation was expected");
   }
-  return Member{std::move(received->fds[0]), std::move(received->fds[1])};
+  return Member{std::move(received.fds[0]), std::move(received.fds[1])};
 }
 
 Result<Part> receivePart(int fd) {
-  Result<Received> received = receiveWithFds(fd);
-  if (!received.ok()) return received.status();
-  const auto [magic, first, count, total] = received->words;
+  FARANDOLE_ASSIGN_OR_RETURN(auto received, receiveWithFds(fd));
+  const auto [magic, first, count, total] = received.words;
   if (magic != kPartMagic || count == 0 || count > kRanksPerPart || first > total ||
-      count > total - first || received->fds.size() != std::size_t{2} * count) {
+      count > total - first || received.fds.size() != std::size_t{2} * count) {
     return Status::invalid("a part of the table was expected");
   }
   Part part;
   part.first = first;
   part.total = total;
   for (std::size_t i = 0; i < count; ++i) {
-    part.members.push_back({std::move(received->fds[2 * i]), std::move(received->fds[2 * i + 1])});
+    part.members.push_back({std::move(received.fds[2 * i]), std::move(received.fds[2 * i + 1])});
   }
   return part;
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "bootstrap/wire_codec.h"
+#include "base/bytes.h"
 
 namespace farandole::wire {
 namespace {
@@ -150,7 +150,7 @@ std::string encodeRankStop(const RankStop& stop) {
 }
 
 Result<Put> decodePut(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   Put put;
   put.key = reader.text(kMaxKey);
   put.value = reader.text(kMaxValue);
@@ -159,7 +159,7 @@ Result<Put> decodePut(std::string_view body) {
 }
 
 Result<Get> decodeGet(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   Get get;
   get.key = reader.text(kMaxKey);
   if (!reader.finished() || get.key.empty()) return malformed("get");
@@ -167,7 +167,7 @@ Result<Get> decodeGet(std::string_view body) {
 }
 
 Result<Fence> decodeFence(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   Fence fence;
   fence.key = reader.text(kMaxKey);
   fence.count = reader.integer<std::uint32_t>();
@@ -176,7 +176,7 @@ Result<Fence> decodeFence(std::string_view body) {
 }
 
 Result<Report> decodeReport(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   Report report;
   report.text = reader.text(kMaxText);
   if (!reader.finished()) return malformed("report");
@@ -184,9 +184,9 @@ Result<Report> decodeReport(std::string_view body) {
 }
 
 Result<Answer> decodeAnswer(std::string_view body) {
-  Reader reader(body);
-  const auto code = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
-  const auto rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  ByteReader reader(body);
+  const auto code = reader.integer<std::int32_t>();
+  const auto rank = reader.integer<std::int32_t>();
   std::string host = reader.text(kMaxHost);
   std::string message = reader.text(kMaxText);
   Answer answer;
@@ -198,11 +198,11 @@ Result<Answer> decodeAnswer(std::string_view body) {
 }
 
 Result<RankEnd> decodeRankEnd(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   RankEnd end;
-  end.rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  end.rank = reader.integer<std::int32_t>();
   const auto how = reader.integer<std::uint32_t>();
-  end.code = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  end.code = reader.integer<std::int32_t>();
   end.host = reader.text(kMaxHost);
   end.lastLines = reader.text(kMaxText);
   end.account = reader.text(kMaxAccount);
@@ -213,19 +213,19 @@ Result<RankEnd> decodeRankEnd(std::string_view body) {
 }
 
 Result<Arrived> decodeArrived(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   Arrived arrived;
-  arrived.size = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  arrived.size = reader.integer<std::int32_t>();
   arrived.refusal = reader.text(kMaxText);
   if (!reader.finished()) return malformed("arrival");
   return arrived;
 }
 
 Result<RankStop> decodeRankStop(std::string_view body) {
-  Reader reader(body);
+  ByteReader reader(body);
   RankStop stop;
-  stop.rank = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
-  stop.pid = static_cast<std::int32_t>(reader.integer<std::uint32_t>());
+  stop.rank = reader.integer<std::int32_t>();
+  stop.pid = reader.integer<std::int32_t>();
   const auto how = reader.integer<std::uint32_t>();
   stop.host = reader.text(kMaxHost);
   if (!reader.finished() || how > static_cast<std::uint32_t>(Standstill::kFrozen)) {
@@ -261,7 +261,7 @@ Result<std::optional<FrameView>> FrameDecoder::nextView() {
   if (!broken_.ok()) return broken_;
   const std::string_view rest(buffer_.data() + taken_, end_ - taken_);
   if (rest.size() < kHeaderBytes) return std::optional<FrameView>();
-  Reader header(rest.substr(0, kHeaderBytes));
+  ByteReader header(rest.substr(0, kHeaderBytes));
   const auto magic = header.integer<std::uint32_t>();
   const auto version = header.integer<std::uint16_t>();
   const auto type = header.integer<std::uint16_t>();
@@ -290,11 +290,10 @@ Result<std::optional<FrameView>> FrameDecoder::nextView() {
 }
 
 Result<std::optional<Frame>> FrameDecoder::next() {
-  Result<std::optional<FrameView>> view = nextView();
-  if (!view.ok()) return view.status();
-  if (!*view) return std::optional<Frame>();
+  FARANDOLE_ASSIGN_OR_RETURN(auto view, nextView());
+  if (!view) return std::optional<Frame>();
   return std::optional(
-      Frame{static_cast<FrameType>((*view)->type), (*view)->id, std::string((*view)->body)});
+      Frame{static_cast<FrameType>(view->type), view->id, std::string(view->body)});
 }
 
 }  // namespace farandole::wire

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/log.h"
 #include "observe/timeline_file.h"
 
 namespace farandole {
@@ -86,11 +87,9 @@ Timeline::~Timeline() { (void)stop(); }
 Status Timeline::start(const std::string& path, int rank, std::string_view host,
                        std::size_t limit) {
   if (path.empty()) return Status::invalid("a timeline needs a file name");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (file_) return Status::invalid("the timeline is already being written to " + path_);
-  Result<UniqueFd> file = openTimelineFile(path, Deadline::after(kOpenTimeout));
-  if (!file.ok()) return file.status();
-  file_ = std::move(file).value();
+  FARANDOLE_ASSIGN_OR_RETURN(file_, openTimelineFile(path, Deadline::after(kOpenTimeout)));
   path_ = path;
   limit_ = limit;
   collected_ = 0;
@@ -102,13 +101,14 @@ Status Timeline::start(const std::string& path, int rank, std::string_view host,
   appendLocked(metadata("process_name", rank, kMainLane, label(rank, host)));
   appendLocked(beginEvent("process_sort_index", 'M', rank, kMainLane) +
                ",\"args\":{\"sort_index\":" + std::to_string(rank) + "}}");
+  logDebug("records a timeline into " + path);
   return {};
 }
 
 Status Timeline::stop() {
   // In a fork child the mutex may be held by a thread that does not exist here.
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   enabled_.store(false, std::memory_order_relaxed);
   if (!file_) return {};
   flushLocked();
@@ -125,7 +125,7 @@ void Timeline::record(std::string_view name, std::string_view category, std::int
   appendTime(line, "dur", std::max<std::int64_t>(endNs - startNs, 0));
   if (!arguments.empty()) appendArguments(line, arguments);
   line += '}';
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
 
@@ -136,20 +136,20 @@ void Timeline::recordMark(std::string_view name, std::string_view category, std:
   appendField(line, "cat", category);
   appendTime(line, "ts", atNs);
   line += ",\"s\":\"t\"}";
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
 
 void Timeline::nameLane(int lane, std::string_view name) {
   if (!enabled() || owner_.load(std::memory_order_relaxed) != ::getpid()) return;
   std::string line = metadata("thread_name", rank_.load(std::memory_order_relaxed), lane, name);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
 
 void Timeline::flush() {
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   flushLocked();
 }
 
@@ -185,11 +185,10 @@ void Timeline::truncateLocked() {
 Status Timeline::createFile(const std::string& path) { return createTimelineFile(path); }
 
 Status Timeline::closeFile(const std::string& path) {
-  Result<UniqueFd> file = openTimelineFile(path, Deadline::after(kOpenTimeout));
-  if (!file.ok()) return file.status();
+  FARANDOLE_ASSIGN_OR_RETURN(auto file, openTimelineFile(path, Deadline::after(kOpenTimeout)));
   // JSON allows no comma after the last element: this is the last.
   return appendToTimelineFile(
-      file->get(), beginEvent("timeline closed", 'M', 0, kMainLane) + ",\"args\":{}}\n]\n", path);
+      file.get(), beginEvent("timeline closed", 'M', 0, kMainLane) + ",\"args\":{}}\n]\n", path);
 }
 
 }  // namespace farandole

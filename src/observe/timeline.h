@@ -17,7 +17,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace farandole {
@@ -83,22 +83,22 @@ class Timeline {
   void record(std::string_view name, std::string_view category, std::int64_t startNs,
               std::int64_t endNs, std::span<const TimelineArgument> arguments, int lane);
   void recordMark(std::string_view name, std::string_view category, std::int64_t atNs, int lane);
-  // line: a JSON object. All three: with mutex_ held.
-  void appendLocked(std::string line);
-  void flushLocked();
-  void truncateLocked();
+  // line: a JSON object.
+  void appendLocked(std::string line) REQUIRES(mutex_);
+  void flushLocked() REQUIRES(mutex_);
+  void truncateLocked() REQUIRES(mutex_);
 
   std::atomic<bool> enabled_{false};
   std::atomic<int> owner_{-1};  // process that started it
   std::atomic<int> rank_{-1};
 
-  std::mutex mutex_;  // guards what follows
-  UniqueFd file_;
-  std::string path_;
-  std::string buffer_;  // whole lines
-  std::size_t limit_ = 0;
-  std::size_t collected_ = 0;  // bytes written and in buffer_
-  Status failure_;
+  Mutex mutex_;
+  UniqueFd file_ GUARDED_BY(mutex_);
+  std::string path_ GUARDED_BY(mutex_);
+  std::string buffer_ GUARDED_BY(mutex_);  // whole lines
+  std::size_t limit_ GUARDED_BY(mutex_) = 0;
+  std::size_t collected_ GUARDED_BY(mutex_) = 0;  // bytes written and in buffer_
+  Status failure_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

@@ -9,7 +9,7 @@
 namespace farandole {
 
 void AbortAfter::start(Engine& engine, Duration grace, std::string why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (over_ || thread_.joinable()) return;
   auto thread = startThread(
       "fd-mpi-abort", [this, &engine, grace, why = std::move(why)] { run(engine, grace, why); });
@@ -23,19 +23,20 @@ void AbortAfter::start(Engine& engine, Duration grace, std::string why) {
 void AbortAfter::cancel() {
   std::thread ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over_ = true;
     ended = std::move(thread_);
   }
-  changed_.notify_all();
+  changed_.notifyAll();
   if (ended.joinable()) ended.join();
 }
 
 void AbortAfter::run(Engine& engine, Duration grace, const std::string& why) {
-  const TimePoint end = Clock::now() + grace;
   {
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_until(lock, end, [this] { return over_; })) return;
+    const Deadline end = Deadline::after(grace);
+    const MutexLock lock(mutex_);
+    while (!over_ && !end.passed()) changed_.wait(mutex_, end);
+    if (over_) return;
   }
   const auto seconds = std::chrono::round<std::chrono::seconds>(grace).count();
   logError(why + "; this rank has not ended within " + std::to_string(seconds) +

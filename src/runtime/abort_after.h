@@ -3,12 +3,12 @@
 // (to say what happened, to save its work); then it ends the job through MPI.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/condition.h"
+#include "base/mutex.h"
 #include "collective/engine_plugin.h"
 
 namespace farandole {
@@ -27,10 +27,10 @@ class AbortAfter {
  private:
   void run(Engine& engine, Duration grace, const std::string& why);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;   // guarded by mutex_
-  std::thread thread_;  // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  bool over_ GUARDED_BY(mutex_) = false;
+  std::thread thread_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

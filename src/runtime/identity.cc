@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "collective/mpi_choice.h"
 #include "runtime/slurm_step.h"
 
@@ -109,12 +109,11 @@ Result<std::string> ownSecret(const GetEnv& getEnv) {
   FARANDOLE_RETURN_IF_ERROR(makePrivateFolder(folder));
   FARANDOLE_RETURN_IF_ERROR(keepPrivate(folder));
   if (::access(path.c_str(), F_OK) != 0) {
-    auto text = randomHex(32);
-    FARANDOLE_RETURN_IF_ERROR(text.status());
+    FARANDOLE_ASSIGN_OR_RETURN(auto text, randomHex(32));
     const std::string draft = path + "." + std::to_string(::getpid());
     const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    const bool written = file && ::write(file.get(), text->data(), text->size()) ==
-                                     static_cast<ssize_t>(text->size());
+    const bool written =
+        file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const bool linked = written && (::link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST);
     const int why = errno;
     if (file) ::unlink(draft.c_str());
@@ -146,10 +145,8 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
   FARANDOLE_RETURN_IF_ERROR(size.status());
   auto rank = numberOf(getEnv, "RANK", 0, kMost, 0);
   FARANDOLE_RETURN_IF_ERROR(rank.status());
-  auto port = numberOf(getEnv, "MASTER_PORT", 1, 65535, 29500);
-  FARANDOLE_RETURN_IF_ERROR(port.status());
-  auto ours = numberOf(getEnv, "FARANDOLE_PORT", 1, 65535, *port + 1);
-  FARANDOLE_RETURN_IF_ERROR(ours.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto port, numberOf(getEnv, "MASTER_PORT", 1, 65535, 29500));
+  FARANDOLE_ASSIGN_OR_RETURN(auto ours, numberOf(getEnv, "FARANDOLE_PORT", 1, 65535, port + 1));
   // A pod's own variables, before torchrun has made ranks of it.
   const bool pod = valueOf(getEnv, "LOCAL_RANK").empty();
   if (pod) {
@@ -167,25 +164,23 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
     return Status::invalid("RANK=" + std::to_string(*rank) +
                            " is not below WORLD_SIZE=" + std::to_string(*size));
   }
-  auto localRank = numberOf(getEnv, "LOCAL_RANK", 0, *size - 1, 0);
-  FARANDOLE_RETURN_IF_ERROR(localRank.status());
-  auto localSize = numberOf(getEnv, "LOCAL_WORLD_SIZE", 1, *size, 1);
-  FARANDOLE_RETURN_IF_ERROR(localSize.status());
-  auto machine = numberOf(getEnv, "GROUP_RANK", 0, kMost, *rank / *localSize);
-  FARANDOLE_RETURN_IF_ERROR(machine.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto localRank, numberOf(getEnv, "LOCAL_RANK", 0, *size - 1, 0));
+  FARANDOLE_ASSIGN_OR_RETURN(auto localSize, numberOf(getEnv, "LOCAL_WORLD_SIZE", 1, *size, 1));
+  FARANDOLE_ASSIGN_OR_RETURN(auto machine,
+                             numberOf(getEnv, "GROUP_RANK", 0, kMost, *rank / localSize));
   config.rank = *rank;
   config.size = *size;
-  config.localRank = *localRank;
-  config.localSize = *localSize;
-  config.machine = *machine;
+  config.localRank = localRank;
+  config.localSize = localSize;
+  config.machine = machine;
   if (config.host == "localhost") config.host = hostName();
-  identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), *ours};
+  identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), ours};
   if (const std::string& address = identity.meeting->address; isLoopback(address)) {
     keepToLoopback(config, address == "localhost" ? "127.0.0.1" : address);
   }
   // Two jobs, or two attempts of one, do not meet by mistake.
   if (config.job.empty()) {
-    config.job = "env-" + identity.meeting->address + "-" + std::to_string(*ours) + "-" +
+    config.job = "env-" + identity.meeting->address + "-" + std::to_string(ours) + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RUN_ID") + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RESTART_COUNT");
   }
@@ -208,18 +203,16 @@ Result<std::string> givenSecret(const GetEnv& getEnv) {
 }
 
 Result<Identity> identify(const GetEnv& getEnv) {
-  auto config = Config::read(getEnv);
-  FARANDOLE_RETURN_IF_ERROR(config.status());
-  Identity identity{std::move(config).value(), std::nullopt};
+  FARANDOLE_ASSIGN_OR_RETURN(auto config, Config::read(getEnv));
+  Identity identity{std::move(config), std::nullopt};
   const bool told = getEnv("FARANDOLE_RANK") != nullptr || getEnv("FARANDOLE_SIZE") != nullptr;
   const bool foreign = !valueOf(getEnv, "RANK").empty() || !valueOf(getEnv, "WORLD_SIZE").empty();
   if (!told && !foreign && mpiStarter(getEnv).kind == MpiStarter::Kind::kNone) {
-    auto step = slurmStep(getEnv);
-    FARANDOLE_RETURN_IF_ERROR(step.status());
-    if (!step->has_value()) return identity;
+    FARANDOLE_ASSIGN_OR_RETURN(auto step, slurmStep(getEnv));
+    if (!step.has_value()) return identity;
     const GetEnv translated = [&](const char* name) {
-      const auto found = (*step)->find(name);
-      return found != (*step)->end() ? found->second.c_str() : getEnv(name);
+      const auto found = step->find(name);
+      return found != step->end() ? found->second.c_str() : getEnv(name);
     };
     FARANDOLE_RETURN_IF_ERROR(adopt(translated, identity));
     return identity;

@@ -16,9 +16,7 @@ Result<std::unique_ptr<JobLink>> JobLink::start(Config config, std::uint64_t epo
   options.size = config.size;
   options.host = config.host;
   options.epoch = static_cast<std::uint32_t>(epoch);
-  auto security = parseWireSecurity(config.wireSecurity);
-  FARANDOLE_RETURN_IF_ERROR(security.status());
-  options.security = *security;
+  FARANDOLE_ASSIGN_OR_RETURN(options.security, parseWireSecurity(config.wireSecurity));
   options.lanes = config.lanes;
   options.limits.congestion = config.congestion;
   options.ports.bind = config.bind;
@@ -28,10 +26,9 @@ Result<std::unique_ptr<JobLink>> JobLink::start(Config config, std::uint64_t epo
   options.interfaces = config.interfaces;
   options.connectTime = config.startTimeout;
 
-  auto mesh = LinkMesh::start(options);
-  FARANDOLE_RETURN_IF_ERROR(mesh.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto mesh, LinkMesh::start(options));
   std::unique_ptr<JobLink> link(new JobLink());
-  link->mesh_ = std::move(mesh).value();
+  link->mesh_ = std::move(mesh);
   link->switchboard_ = std::make_unique<Switchboard>(*link->mesh_);
   link->mesh_->onControl([raw = link.get()](int peer, std::string& message) {
     if (Status status = raw->switchboard_->control().deliver(peer, message); !status.ok()) {
@@ -60,7 +57,7 @@ Status JobLink::introduce(const Topology& topology, int me) {
 void JobLink::listen(PeerEnd callback) {
   std::vector<End> early;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     callback_ = callback;
     early = std::exchange(early_, {});
   }
@@ -70,7 +67,7 @@ void JobLink::listen(PeerEnd callback) {
 void JobLink::peerEnded(int rank, const Status& status) {
   PeerEnd callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!callback_) {
       early_.push_back({rank, status});
       return;

@@ -4,9 +4,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "control/switchboard.h"
 #include "runtime/topology.h"
 #include "transport/link_mesh.h"
@@ -38,9 +38,9 @@ class JobLink {
   void peerEnded(int rank, const Status& status);
 
   std::unique_ptr<Switchboard> switchboard_;
-  std::mutex mutex_;
-  PeerEnd callback_;        // guarded by mutex_
-  std::vector<End> early_;  // guarded by mutex_
+  Mutex mutex_;
+  PeerEnd callback_ GUARDED_BY(mutex_);
+  std::vector<End> early_ GUARDED_BY(mutex_);
   std::unique_ptr<LinkMesh> mesh_;
 };
 

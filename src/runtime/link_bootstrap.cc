@@ -4,8 +4,9 @@
 
 #include <utility>
 
+#include "base/bytes.h"
+#include "base/log.h"
 #include "base/suspension.h"
-#include "control/codec.h"
 
 namespace farandole {
 namespace {
@@ -22,10 +23,10 @@ constexpr std::uint8_t kAnswer = 16;   // number u32, code u8, text
 constexpr std::uint8_t kRankEnd = 17;  // rank i32, host, text
 constexpr std::uint8_t kHello = 18;    // nothing: makes the connection
 
-Writer begin(std::uint8_t type) {
-  Writer writer;
-  writer.number(type);
-  return writer;
+std::string begin(std::uint8_t type) {
+  std::string message;
+  appendInteger(message, type);
+  return message;
 }
 
 // The numeric addresses behind a name.
@@ -56,11 +57,11 @@ Result<LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
 LinkBootstrap::LinkBootstrap(const Config& config)
     : rank_(config.rank),
       size_(config.size),
-      store_(config.size,
-             [this](int rank, std::uint64_t number, const Status& status, std::string_view value) {
-               answerLocked({rank, static_cast<std::uint32_t>(number)},
-                            {status.code(), status.ok() ? std::string(value) : status.message()});
-             }) {}
+      store_(config.size, [this](int rank, std::uint64_t number, const Status& status,
+                                 std::string_view value) REQUIRES(mutex_) {
+        answerLocked({rank, static_cast<std::uint32_t>(number)},
+                     {status.code(), status.ok() ? std::string(value) : status.message()});
+      }) {}
 
 Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
                                                             const Meeting& meeting,
@@ -92,19 +93,22 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   std::unique_ptr<LinkBootstrap> bootstrap(new LinkBootstrap(config));
   bootstrap->mesh_ = std::move(mesh).value();
   bootstrap->mesh_->onControl([raw = bootstrap.get()](int from, std::string_view message) {
-    raw->received(from, std::as_bytes(std::span(message.data(), message.size())));
+    raw->received(from, message);
   });
   bootstrap->mesh_->onPeerEnd(
       [raw = bootstrap.get()](int rank, const Status& status) { raw->peerEnded(rank, status); });
-  if (config.rank == 0) return bootstrap;
+  if (config.rank == 0) {
+    logDebug("keeps the job's values, for ranks that come to port " +
+             std::to_string(bootstrap->mesh_->port()));
+    return bootstrap;
+  }
   std::string card = meeting.card;
   if (card.empty()) {
-    auto found = cardOf(meeting);
-    FARANDOLE_RETURN_IF_ERROR(found.status());
-    card = encodeLinkCard(*found);
+    FARANDOLE_ASSIGN_OR_RETURN(auto found, cardOf(meeting));
+    card = encodeLinkCard(found);
   }
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));
-  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, stringOf(begin(kHello))));
+  FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, begin(kHello)));
   return bootstrap;
 }
 
@@ -121,13 +125,16 @@ Result<std::string> LinkBootstrap::get(std::string_view key, Deadline deadline) 
 }
 
 Status LinkBootstrap::fence(std::string_view key, int count, Deadline deadline) {
-  return ask(Ask::kFence, key, "", count, deadline).status();
+  FARANDOLE_RETURN_IF_ERROR(ask(Ask::kFence, key, "", count, deadline).status());
+  logDebug("passed the fence \"" + std::string(key) + "\" with " + std::to_string(count) +
+           " ranks");
+  return {};
 }
 
 void LinkBootstrap::onRankEnd(std::function<void(const RankEnd&)> callback) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   callback_ = std::move(callback);
-  flush(lock);
+  flush();
 }
 
 Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::string_view value,
@@ -136,15 +143,15 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
     return Status::invalid("bootstrap: a key of " + std::to_string(key.size()) +
                            " bytes, a value of " + std::to_string(value.size()));
   }
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   FARANDOLE_RETURN_IF_ERROR(over_);
   const std::uint32_t number = ++lastNumber_;
   mine_[number];
-  Status posed = pose(lock, number, what, key, value, count);
-  if (posed.ok() && !awaitAnswer(lock, number, deadline)) {
+  Status posed = pose(number, what, key, value, count);
+  if (posed.ok() && !awaitAnswer(number, deadline)) {
     // Withdrawn, so that it does not count when this rank asks again.
-    posed = pose(lock, number, Ask::kCancel, key, "", 0);
-    if (posed.ok() && !awaitAnswer(lock, number, Deadline::after(kWithdrawal))) {
+    posed = pose(number, Ask::kCancel, key, "", 0);
+    if (posed.ok() && !awaitAnswer(number, Deadline::after(kWithdrawal))) {
       posed = Status::timeout("rank 0 does not answer ('" + std::string(key) + "')");
     }
   }
@@ -156,31 +163,28 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
   return answer->text;
 }
 
-Status LinkBootstrap::pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
-                           std::string_view key, std::string_view value, int count) {
+Status LinkBootstrap::pose(std::uint32_t number, Ask what, std::string_view key,
+                           std::string_view value, int count) {
   if (rank_ == 0) {
     serve({0, number}, what, std::string(key), std::string(value), count);
-    flush(lock);
+    flush();
     return {};
   }
-  Writer writer = begin(static_cast<std::uint8_t>(what));
-  writer.number(number);
-  writer.number(static_cast<std::int32_t>(count));
-  writer.text(key);
-  writer.text(value);
-  lock.unlock();
-  Status sent = mesh_->sendControl(0, stringOf(writer));
-  lock.lock();
-  return sent;
+  std::string message = begin(static_cast<std::uint8_t>(what));
+  appendInteger(message, number);
+  appendInteger(message, static_cast<std::int32_t>(count));
+  appendText(message, key);
+  appendText(message, value);
+  const MutexUnlock unlocked(mutex_);
+  return mesh_->sendControl(0, std::move(message));
 }
 
-bool LinkBootstrap::awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number,
-                                Deadline deadline) {
-  const auto done = [&] { return mine_[number].has_value() || !over_.ok(); };
+bool LinkBootstrap::awaitAnswer(std::uint32_t number, Deadline deadline) {
+  const auto done = [&]() REQUIRES(mutex_) { return mine_[number].has_value() || !over_.ok(); };
   // In slices, so that it is noticed when this process was stopped.
   constexpr Duration kSlice = std::chrono::seconds(1);
   for (RunningDeadline limit(deadline, kSlice); !done() && !limit.passed();) {
-    came_.wait_for(lock, limit.get().left(kSlice));
+    came_.wait(mutex_, Deadline::after(limit.get().left(kSlice)));
   }
   return done();
 }
@@ -204,26 +208,25 @@ void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
     if (const auto found = mine_.find(question.number); found != mine_.end()) {
       found->second = std::move(answer);
     }
-    return came_.notify_all();
+    return came_.notifyAll();
   }
-  Writer writer = begin(kAnswer);
-  writer.number(question.number);
-  writer.number(static_cast<std::uint8_t>(answer.code));
-  writer.text(answer.text);
-  outgoing_.emplace_back(question.rank, stringOf(writer));
+  std::string message = begin(kAnswer);
+  appendInteger(message, question.number);
+  appendInteger(message, static_cast<std::uint8_t>(answer.code));
+  appendText(message, answer.text);
+  outgoing_.emplace_back(question.rank, std::move(message));
 }
 
-void LinkBootstrap::flush(std::unique_lock<std::mutex>& lock) {
+void LinkBootstrap::flush() {
   const auto outgoing = std::exchange(outgoing_, {});
   const auto callback = callback_;
   const auto ends = callback ? std::exchange(ends_, {}) : std::vector<RankEnd>();
-  lock.unlock();
+  const MutexUnlock unlocked(mutex_);
   for (const auto& [rank, message] : outgoing) {
     // One that is gone needs no answer.
     [[maybe_unused]] const Status sent = mesh_->sendControl(rank, message);
   }
   for (const RankEnd& end : ends) callback(end);
-  lock.lock();
 }
 
 void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std::string& text) {
@@ -235,39 +238,39 @@ void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std:
   ends_.push_back(end);
   if (rank_ == 0) store_.rankEnded(end);
   if (over_.ok()) over_ = Status(Code::kPeerLost, text).withRank(rank, host);
-  came_.notify_all();
+  came_.notifyAll();
 }
 
 void LinkBootstrap::peerEnded(int rank, const Status& status) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (status.code() == Code::kShutdown) {
     // Rank 0 leaves last; whoever still wants something from it waits in vain.
     if (rank == 0 && over_.ok()) over_ = Status(Code::kPeerLost, "rank 0 has left the job");
-    came_.notify_all();
+    came_.notifyAll();
     return;
   }
   rankLostLocked(rank, status.host(), status.message());
   if (rank_ == 0) {
     lost_.insert(rank);
-    Writer writer = begin(kRankEnd);
-    writer.number(static_cast<std::int32_t>(rank));
-    writer.text(std::string_view(status.host()).substr(0, kMaxKey));
-    writer.text(std::string_view(status.message()).substr(0, kMaxKey));
+    std::string message = begin(kRankEnd);
+    appendInteger(message, static_cast<std::int32_t>(rank));
+    appendText(message, std::string_view(status.host()).substr(0, kMaxKey));
+    appendText(message, std::string_view(status.message()).substr(0, kMaxKey));
     for (int other = 1; other < size_; ++other) {
-      if (!lost_.contains(other)) outgoing_.emplace_back(other, stringOf(writer));
+      if (!lost_.contains(other)) outgoing_.emplace_back(other, message);
     }
   }
-  flush(lock);
+  flush();
 }
 
-void LinkBootstrap::received(int from, std::span<const std::byte> message) {
-  Reader reader(message);
-  const auto type = reader.number<std::uint8_t>();
-  std::unique_lock lock(mutex_);
+void LinkBootstrap::received(int from, std::string_view message) {
+  ByteReader reader(message);
+  const auto type = reader.integer<std::uint8_t>();
+  const MutexLock lock(mutex_);
   if (rank_ == 0) {
     if (type == kHello) return;
-    const auto number = reader.number<std::uint32_t>();
-    const auto count = reader.number<std::int32_t>();
+    const auto number = reader.integer<std::uint32_t>();
+    const auto count = reader.integer<std::int32_t>();
     std::string key = reader.text(kMaxKey);
     std::string value = reader.text(kMaxValue);
     const bool known = type >= static_cast<std::uint8_t>(Ask::kPut) &&
@@ -275,23 +278,23 @@ void LinkBootstrap::received(int from, std::span<const std::byte> message) {
     if (!reader.finished() || !known || key.empty()) return;
     serve({from, number}, static_cast<Ask>(type), std::move(key), std::move(value), count);
   } else if (from == 0 && type == kAnswer) {
-    const auto number = reader.number<std::uint32_t>();
-    const auto code = reader.number<std::uint8_t>();
+    const auto number = reader.integer<std::uint32_t>();
+    const auto code = reader.integer<std::uint8_t>();
     std::string text = reader.text(kMaxValue);
     const auto found = mine_.find(number);
     if (!reader.finished() || found == mine_.end() || code > static_cast<int>(Code::kInternal)) {
       return;
     }
     found->second = Answer{static_cast<Code>(code), std::move(text)};
-    came_.notify_all();
+    came_.notifyAll();
   } else if (from == 0 && type == kRankEnd) {
-    const auto rank = reader.number<std::int32_t>();
+    const auto rank = reader.integer<std::int32_t>();
     const std::string host = reader.text(kMaxKey);
     const std::string text = reader.text(kMaxKey);
     if (!reader.finished() || rank < 0 || rank >= size_ || rank == rank_) return;
     rankLostLocked(rank, host, text);
   }
-  flush(lock);
+  flush();
 }
 
 }  // namespace farandole

@@ -5,19 +5,18 @@
 // call returns kForked.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "base/condition.h"
 #include "base/config.h"
+#include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/rendezvous.h"
 #include "transport/link_mesh.h"
@@ -60,38 +59,39 @@ class LinkBootstrap final : public Bootstrap {
   explicit LinkBootstrap(const Config& config);
   Result<std::string> ask(Ask what, std::string_view key, std::string_view value, int count,
                           Deadline deadline);
-  void received(int from, std::span<const std::byte> message);
+  void received(int from, std::string_view message);
   void peerEnded(int rank, const Status& status);
 
-  // Sends a question, or answers it if this is rank 0; with the lock held before and after.
-  Status pose(std::unique_lock<std::mutex>& lock, std::uint32_t number, Ask what,
-              std::string_view key, std::string_view value, int count);
+  // Sends a question, or answers it if this is rank 0. Lets go of the lock meanwhile.
+  Status pose(std::uint32_t number, Ask what, std::string_view key, std::string_view value,
+              int count) REQUIRES(mutex_);
   // True when the answer is there or none will come.
-  bool awaitAnswer(std::unique_lock<std::mutex>& lock, std::uint32_t number, Deadline deadline);
+  bool awaitAnswer(std::uint32_t number, Deadline deadline) REQUIRES(mutex_);
 
-  // Rank 0's; with mutex_ held. Answers go out when it is released.
-  void serve(const Question& question, Ask what, std::string key, std::string value, int count);
-  void answerLocked(const Question& question, Answer answer);
-  // Sends what has gathered, without the lock.
-  void flush(std::unique_lock<std::mutex>& lock);
-  void rankLostLocked(int rank, const std::string& host, const std::string& text);
+  // Rank 0's. Answers go out with the next flush.
+  void serve(const Question& question, Ask what, std::string key, std::string value, int count)
+      REQUIRES(mutex_);
+  void answerLocked(const Question& question, Answer answer) REQUIRES(mutex_);
+  // Sends what has gathered. Lets go of the lock meanwhile.
+  void flush() REQUIRES(mutex_);
+  void rankLostLocked(int rank, const std::string& host, const std::string& text) REQUIRES(mutex_);
 
   const int rank_;
   const int size_;
   std::unique_ptr<LinkMesh> mesh_;
 
-  std::mutex mutex_;
-  std::condition_variable came_;
-  // Guarded by mutex_.
-  std::uint32_t lastNumber_ = 0;
-  std::map<std::uint32_t, std::optional<Answer>> mine_;  // what this rank has asked
-  Status over_;                                          // not ok: no answer will come any more
-  std::function<void(const RankEnd&)> callback_;
-  std::vector<RankEnd> ends_;  // not told yet
+  Mutex mutex_;
+  Condition came_;
+  std::uint32_t lastNumber_ GUARDED_BY(mutex_) = 0;
+  std::map<std::uint32_t, std::optional<Answer>> mine_
+      GUARDED_BY(mutex_);           // what this rank has asked
+  Status over_ GUARDED_BY(mutex_);  // not ok: no answer will come any more
+  std::function<void(const RankEnd&)> callback_ GUARDED_BY(mutex_);
+  std::vector<RankEnd> ends_ GUARDED_BY(mutex_);  // not told yet
   // Rank 0's.
-  Rendezvous store_;
-  std::set<int> lost_;
-  std::vector<std::pair<int, std::string>> outgoing_;
+  Rendezvous store_ GUARDED_BY(mutex_);
+  std::set<int> lost_ GUARDED_BY(mutex_);
+  std::vector<std::pair<int, std::string>> outgoing_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

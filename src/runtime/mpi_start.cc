@@ -8,10 +8,10 @@
 #include <fstream>
 #include <map>
 
+#include "base/bytes.h"
 #include "base/log.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "collective/engine_loader.h"
-#include "control/codec.h"
 #include "runtime/identity.h"
 #include "runtime/sealed_secret.h"
 
@@ -39,41 +39,41 @@ struct Invitation {
 constexpr std::string_view kNothing = "-";
 
 std::string encode(const Card& card) {
-  Writer writer;
-  writer.text(card.machine);
-  writer.text(card.host);
-  writer.text(card.publicPart);
-  writer.number(static_cast<std::uint8_t>(card.given));
-  return stringOf(writer);
+  std::string out;
+  appendText(out, card.machine);
+  appendText(out, card.host);
+  appendText(out, card.publicPart);
+  appendInteger(out, static_cast<std::uint8_t>(card.given));
+  return out;
 }
 
 std::string encode(const Invitation& invitation) {
-  Writer writer;
-  writer.text(invitation.job);
-  for (const std::string& each : invitation.sealed) writer.text(each);
-  writer.text(invitation.card);
-  return stringOf(writer);
+  std::string out;
+  appendText(out, invitation.job);
+  for (const std::string& each : invitation.sealed) appendText(out, each);
+  appendText(out, invitation.card);
+  return out;
 }
 
 Status otherVersion() { return Status(Code::kMismatch, "a rank speaks another version"); }
 
 Result<Card> decodeCard(const std::string& text) {
-  Reader reader(std::as_bytes(std::span(text.data(), text.size())));
+  ByteReader reader(text);
   Card card;
   card.machine = reader.text(kMaxText);
   card.host = reader.text(kMaxText);
   card.publicPart = reader.text(kMaxText);
-  const auto given = reader.number<std::uint8_t>();
+  const auto given = reader.integer<std::uint8_t>();
   if (!reader.finished() || given > 1) return otherVersion();
   card.given = given == 1;
   return card;
 }
 
 Result<Invitation> decodeInvitation(const std::string& text, std::size_t ranks) {
-  Reader reader(std::as_bytes(std::span(text.data(), text.size())));
+  ByteReader reader(text);
   Invitation invitation;
   invitation.job = reader.text(kMaxText);
-  for (std::size_t i = 0; i < ranks && reader.ok(); ++i) {
+  for (std::size_t i = 0; i < ranks && reader.good(); ++i) {
     invitation.sealed.push_back(reader.text(kMaxText));
   }
   invitation.card = reader.text(kMaxText);
@@ -109,13 +109,11 @@ std::size_t place(const std::vector<Card>& cards, Config& config) {
 }
 
 Result<std::vector<Card>> exchangeCards(Engine& engine, const Card& mine, Deadline deadline) {
-  auto told = engine.exchange(encode(mine), deadline);
-  FARANDOLE_RETURN_IF_ERROR(told.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(encode(mine), deadline));
   std::vector<Card> cards;
-  for (const std::string& each : *told) {
-    auto card = decodeCard(each);
-    FARANDOLE_RETURN_IF_ERROR(card.status());
-    cards.push_back(std::move(card).value());
+  for (const std::string& each : told) {
+    FARANDOLE_ASSIGN_OR_RETURN(auto card, decodeCard(each));
+    cards.push_back(std::move(card));
   }
   for (std::size_t i = 1; i < cards.size(); ++i) {
     if (cards[i].given == cards[0].given) continue;
@@ -136,12 +134,9 @@ std::string nameOf(std::size_t rank, const Card& card) {
 Result<Invitation> invite(const OneTimeKey& key, const std::vector<Card>& cards, Config& config,
                           const std::string& given, std::unique_ptr<LinkBootstrap>& bootstrap,
                           Deadline deadline) {
-  auto name = randomHex(8);
-  FARANDOLE_RETURN_IF_ERROR(name.status());
-  auto secret = randomHex(32);
-  FARANDOLE_RETURN_IF_ERROR(secret.status());
-  config.job = "mpi-" + *name;
-  config.secret = std::move(secret).value();
+  FARANDOLE_ASSIGN_OR_RETURN(auto name, randomHex(8));
+  FARANDOLE_ASSIGN_OR_RETURN(config.secret, randomHex(32));
+  config.job = "mpi-" + name;
   Invitation invitation{config.job, std::vector<std::string>(cards.size()), ""};
   for (std::size_t i = 1; i < cards.size(); ++i) {
     auto sealed = sealSecret(key, cards[i].publicPart, {config.job, static_cast<int>(i), given},
@@ -151,9 +146,7 @@ Result<Invitation> invite(const OneTimeKey& key, const std::vector<Card>& cards,
     }
     invitation.sealed[i] = std::move(sealed).value();
   }
-  auto hosted = LinkBootstrap::start(config, {}, deadline);
-  FARANDOLE_RETURN_IF_ERROR(hosted.status());
-  bootstrap = std::move(hosted).value();
+  FARANDOLE_ASSIGN_OR_RETURN(bootstrap, LinkBootstrap::start(config, {}, deadline));
   invitation.card = bootstrap->card();
   return invitation;
 }
@@ -183,7 +176,7 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
 void warn(const Engine& engine, const Config& config, bool given) {
   if (config.rank != 0) return;
   if (!engine.notice().empty()) logWarning(std::string(engine.notice()));
-  if (config.engine == "link" && !given) {
+  if (config.engine == EngineChoice::kLink && !given) {
     logWarning(
         "the ranks have agreed on their key through MPI: somebody who only listens does not learn "
         "it, but somebody who can alter MPI's messages could. Against that, give all ranks a "
@@ -224,12 +217,12 @@ Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline de
 
 Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& config,
                                                    const std::string& given, Deadline deadline) {
-  auto key = OneTimeKey::make();
-  FARANDOLE_RETURN_IF_ERROR(key.status());
-  auto cards = exchangeCards(engine, {machineName(), hostName(), key->publicPart(), !given.empty()},
-                             deadline);
-  FARANDOLE_RETURN_IF_ERROR(cards.status());
-  if (place(*cards, config) == 1) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, OneTimeKey::make());
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto cards,
+      exchangeCards(engine, {machineName(), hostName(), key.publicPart(), !given.empty()},
+                    deadline));
+  if (place(cards, config) == 1) {
     keepToLoopback(config);
   } else {
     warn(engine, config, !given.empty());
@@ -239,41 +232,36 @@ Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& confi
   std::unique_ptr<LinkBootstrap> bootstrap;
   std::string mine(kNothing);
   if (config.rank == 0) {
-    auto invitation = invite(*key, *cards, config, given, bootstrap, deadline);
+    auto invitation = invite(key, cards, config, given, bootstrap, deadline);
     if (invitation.ok()) {
       mine = encode(*invitation);
     } else {
       logWarning(invitation.status().message());
     }
   }
-  auto told = engine.exchange(mine, deadline);
-  FARANDOLE_RETURN_IF_ERROR(told.status());
-  if (told->front() == kNothing) return Status::unavailable("rank 0 cannot listen for the others");
+  FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(mine, deadline));
+  if (told.front() == kNothing) return Status::unavailable("rank 0 cannot listen for the others");
   if (config.rank == 0) return bootstrap;
-  auto invitation = decodeInvitation(told->front(), cards->size());
-  FARANDOLE_RETURN_IF_ERROR(invitation.status());
-  return accept(*key, cards->front(), *invitation, config, given, deadline);
+  FARANDOLE_ASSIGN_OR_RETURN(auto invitation, decodeInvitation(told.front(), cards.size()));
+  return accept(key, cards.front(), invitation, config, given, deadline);
 }
 
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   const auto getEnv = [](const char* name) { return std::getenv(name); };
-  auto given = givenSecret(getEnv);
-  FARANDOLE_RETURN_IF_ERROR(given.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto given, givenSecret(getEnv));
   EngineStart options;
   options.deadline = deadline;
   options.logLevel = config.logLevel;
   // One that its starter does not know makes every rank a job of its own.
   options.expectedSize = mpiStarter(getEnv).size;
   MpiStart start;
-  auto engine = startMpiEngine("", options);
-  FARANDOLE_RETURN_IF_ERROR(engine.status());
-  start.engine = std::move(engine).value();
+  FARANDOLE_ASSIGN_OR_RETURN(start.engine, startMpiEngine("", options));
   config.rank = start.engine->rank();
   config.size = start.engine->size();
+  logDebug("MPI says that this is rank " + std::to_string(config.rank) + " of " +
+           std::to_string(config.size));
   if (config.size == 1) return start;
-  auto bootstrap = meetThrough(*start.engine, config, *given, deadline);
-  FARANDOLE_RETURN_IF_ERROR(bootstrap.status());
-  start.bootstrap = std::move(bootstrap).value();
+  FARANDOLE_ASSIGN_OR_RETURN(start.bootstrap, meetThrough(*start.engine, config, given, deadline));
   return start;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "base/log.h"
 #include "base/process_state.h"
 #include "bootstrap/meeting.h"
 
@@ -14,6 +15,18 @@ namespace {
 // MPI's own starters usually give none at all.
 constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
 
+// For the log.
+const char* startedBy(const Config& config, const Engine* mpi) {
+  if (!config.agent.empty()) return "started by farandole run";
+  if (mpi != nullptr) return "started by MPI";
+  return config.size > 1 ? "started by another launcher" : "started alone";
+}
+
+// Also where MPI has started the ranks.
+bool runsOnTheLink(EngineChoice engine) {
+  return engine == EngineChoice::kLink || engine == EngineChoice::kGloo;
+}
+
 }  // namespace
 
 Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
@@ -21,7 +34,7 @@ Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, En
     : config_(config),
       epoch_(epoch),
       agent_(agent),
-      engine_(config.engine == "link" || config.engine == "gloo" ? nullptr : engine),
+      engine_(runsOnTheLink(config.engine) ? nullptr : engine),
       mpi_(engine),
       timeline_(timeline),
       stopped_(static_cast<std::size_t>(config.size)) {}
@@ -33,15 +46,19 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
     return Status::invalid(std::to_string(config.localSize) + " ranks on one machine: at most " +
                            std::to_string(kMaxLocalRanks) + " are possible");
   }
-  if (config.engine == "shm" && config.size != config.localSize) {
+  if (config.engine == EngineChoice::kShm && config.size != config.localSize) {
     return Status::invalid(
         "FARANDOLE_ENGINE=shm connects the ranks of one machine, and this job has"
         " several: leave it away, or take link");
   }
-  if (config.engine == "mpi" && engine == nullptr && config.size > 1) {
+  if (config.engine == EngineChoice::kMpi && engine == nullptr && config.size > 1) {
     return Status::invalid(
         "FARANDOLE_ENGINE=mpi: MPI must start its ranks itself: mpirun -np N PROGRAM");
   }
+  logDebug("joins epoch " + std::to_string(epoch) + ": rank " + std::to_string(config.rank) +
+           " of " + std::to_string(config.size) + ", local rank " +
+           std::to_string(config.localRank) + " of " + std::to_string(config.localSize) + " on " +
+           config.host + ", " + startedBy(config, engine));
   std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, engine, timeline));
   if (Status status = runtime->join(deadline); !status.ok()) {
     if (runtime->conductor_) runtime->stop();
@@ -51,10 +68,8 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
 }
 
 Status Runtime::join(Deadline deadline) {
-  if (config_.engine == "gloo" && config_.size > 1) {
-    auto gloo = GlooEngine::load();
-    FARANDOLE_RETURN_IF_ERROR(gloo.status());
-    gloo_ = *gloo;
+  if (config_.engine == EngineChoice::kGloo && config_.size > 1) {
+    FARANDOLE_ASSIGN_OR_RETURN(gloo_, GlooEngine::load());
   }
   FARANDOLE_RETURN_IF_ERROR(joinNeighbourhood(deadline));
   FARANDOLE_RETURN_IF_ERROR(joinMesh(deadline));
@@ -67,47 +82,48 @@ Status Runtime::join(Deadline deadline) {
 }
 
 Status Runtime::joinNeighbourhood(Deadline deadline) {
-  auto arena = Arena::create(static_cast<std::size_t>(config_.arenaBytes));
-  FARANDOLE_RETURN_IF_ERROR(arena.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto arena,
+                             Arena::create(static_cast<std::size_t>(config_.arenaBytes)));
   std::vector<UniqueFd> arenas;
   std::vector<UniqueFd> pidfds;
   if (config_.localSize > 1) {
     const std::string prefix =
         "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.machine);
-    auto met = meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
-                    config_.localSize, prefix, (*arena)->fd(), deadline);
-    FARANDOLE_RETURN_IF_ERROR(met.status());
-    arenas = std::move(met->arenas);
-    pidfds = std::move(met->pidfds);
-    pids_ = std::move(met->pids);
+    FARANDOLE_ASSIGN_OR_RETURN(auto met,
+                               meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
+                                    config_.localSize, prefix, arena->fd(), deadline));
+    arenas = std::move(met.arenas);
+    pidfds = std::move(met.pidfds);
+    pids_ = std::move(met.pids);
   } else {
     arenas.emplace_back();
     pidfds.emplace_back();
     pids_.push_back(::getpid());
   }
-  auto neighbourhood = Neighbourhood::create(std::move(arena).value(), config_.localRank, epoch_,
-                                             std::move(arenas), std::move(pidfds), deadline);
-  FARANDOLE_RETURN_IF_ERROR(neighbourhood.status());
-  neighbourhood_ = std::move(neighbourhood).value();
+  FARANDOLE_ASSIGN_OR_RETURN(neighbourhood_,
+                             Neighbourhood::create(std::move(arena), config_.localRank, epoch_,
+                                                   std::move(arenas), std::move(pidfds), deadline));
   areas_ = std::make_unique<SharedAreas>(*neighbourhood_);
+  logDebug("mapped the shared memory of " + std::to_string(neighbourhood_->size()) +
+           " ranks of this machine");
   return {};
 }
 
 Status Runtime::joinMesh(Deadline deadline) {
-  const bool everybody = !config_.hierarchy && config_.engine != "shm" && config_.size > 1;
+  const bool everybody =
+      !config_.hierarchy && config_.engine != EngineChoice::kShm && config_.size > 1;
   if (config_.size == config_.localSize && !everybody) {
     topology_ = Topology::ofOneMachine(config_);
+    logDebug("needs no connections: all ranks are on this machine");
     return {};
   }
-  auto link = JobLink::start(config_, epoch_);
-  FARANDOLE_RETURN_IF_ERROR(link.status());
-  link_ = std::move(link).value();
-  auto topology = Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline);
-  FARANDOLE_RETURN_IF_ERROR(topology.status());
-  topology_ = std::move(topology).value();
+  FARANDOLE_ASSIGN_OR_RETURN(link_, JobLink::start(config_, epoch_));
+  FARANDOLE_ASSIGN_OR_RETURN(
+      topology_, Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline));
   if (static_cast<int>(topology_.ranksOn(config_.machine).size()) != config_.localSize) {
     return Status::internal("the ranks disagree on how many of them are on " + config_.host);
   }
+  logDebug("knows where all " + std::to_string(config_.size) + " ranks are");
   return link_->introduce(topology_, config_.rank);
 }
 
@@ -150,15 +166,15 @@ Status Runtime::startConducting() {
     const int local = topology_.at(rank).localRank;
     watched.peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
   }
-  auto watch = Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched));
-  FARANDOLE_RETURN_IF_ERROR(watch.status());
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto watch, Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched)));
   {
-    const std::lock_guard lock(watchMutex_);
-    watch_ = std::move(watch).value();
+    const MutexLock lock(watchMutex_);
+    watch_ = std::move(watch);
   }
   if (link_) {
     link_->listen([this](int rank, const Status& status) {
-      const std::lock_guard lock(watchMutex_);
+      const MutexLock lock(watchMutex_);
       if (watch_) watch_->connectionEnded(rank, status);
     });
   }
@@ -166,6 +182,7 @@ Status Runtime::startConducting() {
 }
 
 void Runtime::lost(const Status& status) {
+  logDebug("a rank is lost: " + status.message());
   if (mpi_ == nullptr) return;
   mpi_->rankLost(status.message());
   // Under our launcher, that ends the ranks, after its own --grace.
@@ -173,20 +190,20 @@ void Runtime::lost(const Status& status) {
 }
 
 std::shared_ptr<const Runtime::SetInfo> Runtime::set(std::int32_t id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sets_.find(id);
   return found != sets_.end() ? found->second : nullptr;
 }
 
 std::vector<std::int32_t> Runtime::setIds() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::int32_t> ids;
   for (const auto& [id, info] : sets_) ids.push_back(id);
   return ids;
 }
 
 void Runtime::rankEnded(const RankEnd& end) {
-  const std::lock_guard lock(watchMutex_);
+  const MutexLock lock(watchMutex_);
   if (watch_) watch_->rankEnded(end);
 }
 
@@ -195,17 +212,19 @@ void Runtime::rankStopped(const RankStop& stop) {
   const bool stands = stop.how != Standstill::kNone;
   stopped_[static_cast<std::size_t>(stop.rank)].store(stands, std::memory_order_relaxed);
   if (link_) link_->mesh().peerStopped(stop.rank, stands);
-  const std::lock_guard lock(watchMutex_);
+  const MutexLock lock(watchMutex_);
   if (watch_) watch_->rankStopped(stop);
 }
 
 bool Runtime::halt() {
   if (link_) return false;
+  logDebug("ends what is in flight without a word to the others");
   conductor_->halt();
   return true;
 }
 
 void Runtime::stop() {
+  logDebug("leaves epoch " + std::to_string(epoch_));
   conductor_->stop();
   // After the last word on every control channel: from now on this process may end.
   marks_->leave(kLeftInGoodOrder);
@@ -213,10 +232,11 @@ void Runtime::stop() {
   if (link_) link_->stop();
   std::unique_ptr<Watch> watch;  // ends with this function, outside of the lock
   {
-    const std::lock_guard lock(watchMutex_);
+    const MutexLock lock(watchMutex_);
     watch = std::move(watch_);
   }
   abortAfter_.cancel();
+  logDebug("has left epoch " + std::to_string(epoch_));
 }
 
 void Runtime::closeAfterFork() {

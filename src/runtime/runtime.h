@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -122,17 +121,17 @@ class Runtime {
   std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
   std::unique_ptr<LeaveMarks> marks_;
   std::unique_ptr<Conductor> conductor_;
-  std::mutex watchMutex_;
+  Mutex watchMutex_;
   std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says
   AbortAfter abortAfter_;
-  std::unique_ptr<Watch> watch_;  // guarded by watchMutex_: accounts come from the agent's thread
+  std::unique_ptr<Watch> watch_ GUARDED_BY(watchMutex_);  // accounts come from the agent's thread
 
   mutable Mutex mutex_;
-  // Guarded by mutex_.
-  std::map<std::int32_t, std::shared_ptr<const SetInfo>> sets_;
-  std::map<std::vector<std::int32_t>, int> instances_;  // how often a set of these ranks was made
-  std::int32_t nextSet_ = 1;
-  std::uint32_t nextLinkKey_ = 0;
+  std::map<std::int32_t, std::shared_ptr<const SetInfo>> sets_ GUARDED_BY(mutex_);
+  std::map<std::vector<std::int32_t>, int> instances_
+      GUARDED_BY(mutex_);  // how often a set of these ranks was made
+  std::int32_t nextSet_ GUARDED_BY(mutex_) = 1;
+  std::uint32_t nextLinkKey_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace farandole

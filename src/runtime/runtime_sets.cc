@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/log.h"
+#include "base/rank_list.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/link/net_communicator.h"
 #include "collective/shm/shm_communicator.h"
@@ -79,9 +81,8 @@ Result<SharedAreas::PartPtr> Runtime::areaOf(const Locals& locals, std::size_t b
     }
     return area;
   }
-  auto text = agent_->get(key, deadline);
-  FARANDOLE_RETURN_IF_ERROR(text.status());
-  const auto offset = wholeNumber<std::uint64_t>(*text);
+  FARANDOLE_ASSIGN_OR_RETURN(auto text, agent_->get(key, deadline));
+  const auto offset = wholeNumber<std::uint64_t>(text);
   return areas_->join(locals.ranks.front(), offset.value_or(UINT64_MAX), bytes);
 }
 
@@ -100,9 +101,8 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
                                          const std::string& key, Deadline deadline) {
   if (id == 0) return 0;
   if (info.me != 0) {
-    auto text = agent_->get(key + "/link", deadline);
-    FARANDOLE_RETURN_IF_ERROR(text.status());
-    const auto number = wholeNumber<std::uint32_t>(*text);
+    FARANDOLE_ASSIGN_OR_RETURN(auto text, agent_->get(key + "/link", deadline));
+    const auto number = wholeNumber<std::uint32_t>(text);
     if (!number || *number >= (1u << kLinkKeyBits)) {
       return Status::internal("rank " + std::to_string(info.ranks.front()) +
                               " chose an impossible key for process set " + show(info.ranks));
@@ -111,7 +111,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
   }
   std::uint32_t number = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     nextLinkKey_ += kLinkKeysPerSet;
     number = nextLinkKey_;
   }
@@ -168,9 +168,7 @@ Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& inf
   }
   const bool alone = std::all_of(members.begin(), members.end(),
                                  [](const auto& each) { return each.size() == 1; });
-  auto flat = outerCommunicator(info.ranks, info.me, linkKey, deadline);
-  FARANDOLE_RETURN_IF_ERROR(flat.status());
-  parts.flat = std::move(flat).value();
+  FARANDOLE_ASSIGN_OR_RETURN(parts.flat, outerCommunicator(info.ranks, info.me, linkKey, deadline));
   if (alone || !config_.hierarchy) return std::move(parts.flat);
 
   std::size_t slices = members.front().size();
@@ -179,10 +177,10 @@ Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& inf
   if (slice < slices) {
     std::vector<std::int32_t> carriers;
     for (const auto& each : members) carriers.push_back(each[slice]);
-    auto between = outerCommunicator(carriers, parts.machineOf[static_cast<std::size_t>(info.me)],
-                                     linkKey + 1, deadline);
-    FARANDOLE_RETURN_IF_ERROR(between.status());
-    parts.between = std::move(between).value();
+    FARANDOLE_ASSIGN_OR_RETURN(
+        parts.between,
+        outerCommunicator(carriers, parts.machineOf[static_cast<std::size_t>(info.me)], linkKey + 1,
+                          deadline));
   }
   parts.local = makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
   parts.allocate = [this](std::size_t bytes) { return arena().allocate(bytes); };
@@ -223,19 +221,17 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   const int members = static_cast<int>(locals.ranks.size());
   const bool mesh = usesMesh(info);
   const std::size_t controlBytes = mesh ? 0 : aligned(ShmControl::bytesNeeded(members));
-  auto area = areaOf(locals, controlBytes + shmCommunicatorBytes(members),
-                     key + "/m" + std::to_string(topology_.at(config_.rank).machine), deadline);
-  FARANDOLE_RETURN_IF_ERROR(area.status());
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto area, areaOf(locals, controlBytes + shmCommunicatorBytes(members),
+                        key + "/m" + std::to_string(topology_.at(config_.rank).machine), deadline));
   std::uint32_t linkKey = 0;
   if (mesh) {
-    auto chosen = linkKeyOf(id, info, key, deadline);
-    FARANDOLE_RETURN_IF_ERROR(chosen.status());
-    linkKey = *chosen;
+    FARANDOLE_ASSIGN_OR_RETURN(linkKey, linkKeyOf(id, info, key, deadline));
   }
 
   ProcessSet::Parts parts;
-  std::byte* const memory = (*area)->data();
-  parts.memory = std::move(area).value();
+  std::byte* const memory = area->data();
+  parts.memory = std::move(area);
   parts.id = id;
   parts.ranks = info.ranks;
   parts.me = info.me;
@@ -254,9 +250,8 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   } else {
     parts.control = std::make_unique<ShmControl>(*neighbourhood_, memory, locals.ranks, locals.me);
   }
-  auto communicator = communicatorOf(info, linkKey, locals, memory + controlBytes, deadline);
-  FARANDOLE_RETURN_IF_ERROR(communicator.status());
-  parts.communicator = std::move(communicator).value();
+  FARANDOLE_ASSIGN_OR_RETURN(
+      parts.communicator, communicatorOf(info, linkKey, locals, memory + controlBytes, deadline));
   parts.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
     return arena->owns(p, bytes);
   };
@@ -281,7 +276,10 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     parts.sequencer = std::make_unique<Sequencer>(std::move(options));
   }
   conductor_->addSet(std::make_unique<ProcessSet>(std::move(parts), *conductor_));
-  const std::lock_guard lock(mutex_);
+  logDebug("built process set " + std::to_string(id) + " of " + rankList(info.ranks) + ", " +
+           (mesh ? "between machines" : "in shared memory") + "; rank " +
+           std::to_string(info.ranks.front()) + " decides its order");
+  const MutexLock lock(mutex_);
   sets_[id] = std::make_shared<const SetInfo>(info);
   return {};
 }
@@ -303,7 +301,7 @@ Result<std::int32_t> Runtime::addSet(std::vector<std::int32_t> ranks) {
   std::int32_t id = 0;
   int instance = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     id = nextSet_++;
     if (mine == info.ranks.end()) {
       sets_[id] = std::make_shared<const SetInfo>(info);
@@ -330,7 +328,8 @@ Status Runtime::removeSet(std::int32_t id) {
   const auto info = set(id);
   if (!info) return Status::invalid("there is no process set " + std::to_string(id));
   if (info->me >= 0) FARANDOLE_RETURN_IF_ERROR(conductor_->removeSet(id));
-  const std::lock_guard lock(mutex_);
+  logDebug("removed process set " + std::to_string(id));
+  const MutexLock lock(mutex_);
   sets_.erase(id);
   return {};
 }

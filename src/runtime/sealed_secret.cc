@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "control/codec.h"
+#include "base/bytes.h"
 
 namespace farandole {
 namespace {
@@ -54,14 +54,14 @@ class CommonKey {
     if (other.size() != kPublicBytes) return Status(Code::kMismatch, "a public key of no use");
     std::array<unsigned char, 32> shared{};
     FARANDOLE_RETURN_IF_ERROR(agree(own, other, shared));
-    Writer about;
-    about.text(kUse);
-    about.text(terms.job);
-    about.number(static_cast<std::int32_t>(terms.rank));
-    about.text(sender);
-    about.text(reader);
+    std::string about;
+    appendText(about, kUse);
+    appendText(about, terms.job);
+    appendInteger(about, static_cast<std::int32_t>(terms.rank));
+    appendText(about, sender);
+    appendText(about, reader);
     CommonKey key;
-    const Status derived = derive(shared, terms.given, about.bytes(), key.key_);
+    const Status derived = derive(shared, terms.given, about, key.key_);
     ::OPENSSL_cleanse(shared.data(), shared.size());
     FARANDOLE_RETURN_IF_ERROR(derived);
     return key;
@@ -131,15 +131,14 @@ class CommonKey {
     return {};
   }
 
-  static Status derive(std::span<unsigned char> shared, std::string given,
-                       std::span<const std::byte> about, std::span<unsigned char> key) {
+  static Status derive(std::span<unsigned char> shared, std::string given, std::string info,
+                       std::span<unsigned char> key) {
     const std::unique_ptr<EVP_KDF, decltype(&::EVP_KDF_free)> kind(
         ::EVP_KDF_fetch(nullptr, "HKDF", nullptr), ::EVP_KDF_free);
     if (!kind) return missing("HKDF");
     const std::unique_ptr<EVP_KDF_CTX, decltype(&::EVP_KDF_CTX_free)> context(
         ::EVP_KDF_CTX_new(kind.get()), ::EVP_KDF_CTX_free);
     std::string hash = "SHA256";
-    std::string info(reinterpret_cast<const char*>(about.data()), about.size());
     const OSSL_PARAM parameters[] = {
         ::OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, hash.data(), 0),
         ::OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, shared.data(), shared.size()),
@@ -157,16 +156,16 @@ class CommonKey {
 
 Result<std::string> sealSecret(const OneTimeKey& own, std::string_view reader,
                                const SealTerms& terms, std::string_view secret) {
-  auto key = CommonKey::make(own, reader, own.publicPart(), reader, terms);
-  FARANDOLE_RETURN_IF_ERROR(key.status());
-  return key->encrypt(secret);
+  FARANDOLE_ASSIGN_OR_RETURN(auto key,
+                             CommonKey::make(own, reader, own.publicPart(), reader, terms));
+  return key.encrypt(secret);
 }
 
 Result<std::string> openSecret(const OneTimeKey& own, std::string_view sender,
                                const SealTerms& terms, std::string_view sealed) {
-  auto key = CommonKey::make(own, sender, sender, own.publicPart(), terms);
-  FARANDOLE_RETURN_IF_ERROR(key.status());
-  return key->decrypt(sealed);
+  FARANDOLE_ASSIGN_OR_RETURN(auto key,
+                             CommonKey::make(own, sender, sender, own.publicPart(), terms));
+  return key.decrypt(sealed);
 }
 
 }  // namespace farandole

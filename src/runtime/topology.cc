@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "control/codec.h"
+#include "base/bytes.h"
 
 namespace farandole {
 namespace {
@@ -15,20 +15,19 @@ constexpr std::int32_t kMaxIndex = 1 << 20;
 }  // namespace
 
 std::string encodePlace(const Place& place) {
-  Writer writer;
-  writer.number(static_cast<std::int32_t>(place.machine));
-  writer.number(static_cast<std::int32_t>(place.localRank));
-  writer.text(std::string_view(place.host).substr(0, kMaxHost));
-  writer.text(place.card);
-  const auto bytes = writer.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  std::string out;
+  appendInteger(out, static_cast<std::int32_t>(place.machine));
+  appendInteger(out, static_cast<std::int32_t>(place.localRank));
+  appendText(out, std::string_view(place.host).substr(0, kMaxHost));
+  appendText(out, place.card);
+  return out;
 }
 
 Result<Place> decodePlace(std::string_view bytes) {
-  Reader reader(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  ByteReader reader(bytes);
   Place place;
-  place.machine = reader.number<std::int32_t>();
-  place.localRank = reader.number<std::int32_t>();
+  place.machine = reader.integer<std::int32_t>();
+  place.localRank = reader.integer<std::int32_t>();
   place.host = reader.text(kMaxHost);
   place.card = reader.text(kMaxCard);
   if (!reader.finished() || place.machine < 0 || place.machine > kMaxIndex || place.localRank < 0 ||

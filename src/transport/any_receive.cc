@@ -5,7 +5,7 @@ namespace farandole::link {
 void AnyReceive::start(Peers peers) {
   std::size_t count = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     peers_ = std::move(peers);
     count = peers_.size();
   }
@@ -15,7 +15,7 @@ void AnyReceive::start(Peers peers) {
 void AnyReceive::attempt(std::size_t index) {
   std::function<void()> after;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (settled_) return;
     const auto& [peer, connection] = peers_[index];
     const bool taken = connection->recvArrived(
@@ -38,12 +38,14 @@ void AnyReceive::attempt(std::size_t index) {
 }
 
 void AnyReceive::failed(std::size_t index, const Status& why) {
+  int peer = -1;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(settled_, true)) return;
     stopWatching(index);
+    peer = peers_[index].first;
   }
-  done_(why, peers_[index].first);
+  done_(why, peer);
 }
 
 void AnyReceive::stopWatching(std::size_t except) {
@@ -55,7 +57,7 @@ void AnyReceive::stopWatching(std::size_t except) {
 bool AnyReceive::cancel() {
   std::shared_ptr<LinkConnection> source;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (taken_) {
       source = peers_[source_].second;
     } else {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "transport/link_connection.h"
 
 namespace farandole::link {
@@ -31,19 +31,18 @@ class AnyReceive : public std::enable_shared_from_this<AnyReceive> {
   // Takes a message of this peer, or goes on watching it.
   void attempt(std::size_t index);
   void failed(std::size_t index, const Status& why);
-  void stopWatching(std::size_t except);
+  void stopWatching(std::size_t except) REQUIRES(mutex_);
 
   const std::uint64_t slot_;
   const std::uint64_t id_;
   const std::span<std::uint8_t> memory_;
   const Done done_;
 
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  Peers peers_;
-  bool settled_ = false;    // taken, failed or cancelled
-  std::size_t source_ = 0;  // of what was taken
-  bool taken_ = false;
+  Mutex mutex_;
+  Peers peers_ GUARDED_BY(mutex_);
+  bool settled_ GUARDED_BY(mutex_) = false;    // taken, failed or cancelled
+  std::size_t source_ GUARDED_BY(mutex_) = 0;  // of what was taken
+  bool taken_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace farandole::link

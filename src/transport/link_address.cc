@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "bootstrap/wire_codec.h"
+#include "base/bytes.h"
 
 namespace farandole {
 namespace {
@@ -121,24 +121,24 @@ bool LinkAddress::isLinkLocal() const {
 
 std::string encodeLinkCard(const LinkCard& card) {
   std::string out;
-  wire::appendInteger(out, kCardMagic);
-  wire::appendInteger(out, kCardVersion);
-  wire::appendText(out, std::string_view(card.host).substr(0, kMaxHost));
+  appendInteger(out, kCardMagic);
+  appendInteger(out, kCardVersion);
+  appendText(out, std::string_view(card.host).substr(0, kMaxHost));
   const std::size_t count = std::min(card.addresses.size(), kMaxLinkAddresses);
-  wire::appendInteger(out, static_cast<std::uint32_t>(count));
+  appendInteger(out, static_cast<std::uint32_t>(count));
   for (std::size_t i = 0; i < count; ++i) {
     const LinkAddress& address = card.addresses[i];
-    wire::appendInteger(out, static_cast<std::uint8_t>(address.v6 ? 6 : 4));
-    wire::appendInteger(out, address.port);
+    appendInteger(out, static_cast<std::uint8_t>(address.v6 ? 6 : 4));
+    appendInteger(out, address.port);
     for (std::size_t b = 0; b < (address.v6 ? 16u : 4u); ++b) {
-      wire::appendInteger(out, address.bytes[b]);
+      appendInteger(out, address.bytes[b]);
     }
   }
   return out;
 }
 
 Result<LinkCard> decodeLinkCard(std::string_view bytes) {
-  wire::Reader reader(bytes);
+  ByteReader reader(bytes);
   const Status malformed = Status(Code::kMismatch, "a malformed list of a rank's addresses");
   if (reader.integer<std::uint32_t>() != kCardMagic ||
       reader.integer<std::uint16_t>() != kCardVersion) {

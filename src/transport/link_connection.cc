@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
-
 namespace farandole {
 namespace {
 
@@ -34,7 +32,7 @@ LinkConnection::LinkConnection(std::shared_ptr<LinkLoop> loop, int peer, std::ui
       inbox_(outbox_, limits.window) {}
 
 void LinkConnection::attach(link::Established established) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (state_ != State::kWaiting) return;
   if (Status status = attachLocked(std::move(established)); !status.ok()) {
     endLocked(std::move(status));
@@ -47,20 +45,15 @@ Status LinkConnection::attachLocked(link::Established established) {
   address_ = std::move(established.address);
   limitUnsent(established.fd.get());
   if (mode_ == WireSecurity::kIntegrity) {
-    Result<link::FrameKeys> keys = link::exportFrameKeys(established.ssl.get());
-    if (!keys.ok()) return keys.status();
-    Result<link::FrameSeal> first = link::FrameSeal::make(keys->fromConnector);
-    if (!first.ok()) return first.status();
-    Result<link::FrameSeal> second = link::FrameSeal::make(keys->fromListener);
-    if (!second.ok()) return second.status();
-    writer_.seal(std::move(established.connector ? *first : *second));
-    reader_.seal(std::move(established.connector ? *second : *first));
+    FARANDOLE_ASSIGN_OR_RETURN(auto keys, link::exportFrameKeys(established.ssl.get()));
+    FARANDOLE_ASSIGN_OR_RETURN(auto first, link::FrameSeal::make(keys.fromConnector));
+    FARANDOLE_ASSIGN_OR_RETURN(auto second, link::FrameSeal::make(keys.fromListener));
+    writer_.seal(std::move(established.connector ? first : second));
+    reader_.seal(std::move(established.connector ? second : first));
   }
   if (mode_ != WireSecurity::kEncrypt) established.ssl.reset();
   stream_ = link::Stream(std::move(established.fd), std::move(established.ssl));
-  Result<LinkLoop::Id> id = loop_->addShared(stream_.fd(), EPOLLIN, shared_from_this());
-  if (!id.ok()) return id.status();
-  id_ = id.value();
+  FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->addShared(stream_.fd(), EPOLLIN, shared_from_this()));
   outbox_.open(established.window);
   state_ = State::kOpen;
   lastHeard_ = lastSent_ = Clock::now();
@@ -73,7 +66,7 @@ Status LinkConnection::attachLocked(link::Established established) {
 }
 
 Status LinkConnection::control(std::string message) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
   if (status.ok()) {
     status = outbox_.control(std::move(message));
@@ -85,7 +78,7 @@ Status LinkConnection::control(std::string message) {
 }
 
 Status LinkConnection::record(std::string_view front, std::span<const std::byte> body) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (state_ != State::kWaiting && state_ != State::kOpen) return end_;
   // A seal, or a TLS record, is made of the whole: the writer's work.
   if (mode_ == WireSecurity::kHandshake && nothingWaitsLocked() &&
@@ -103,7 +96,7 @@ Status LinkConnection::record(std::string_view front, std::span<const std::byte>
 }
 
 void LinkConnection::leave() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const Status left(Code::kShutdown, "this rank has shut down its connections");
   if (state_ == State::kWaiting) {
     endLocked(left);
@@ -118,23 +111,23 @@ void LinkConnection::leave() {
 }
 
 void LinkConnection::fail(Status status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   endLocked(std::move(status));
   release(lock);
 }
 
 void LinkConnection::setCompanions(std::string text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   companions_ = std::move(text);
 }
 
 bool LinkConnection::ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_ == State::kEnded;
 }
 
 std::uint64_t LinkConnection::heldBytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return inbox_.heldBytes();
 }
 
@@ -175,7 +168,8 @@ void LinkConnection::make(const Calls& calls) const {
   if (calls.noted && events_.noted) events_.noted();
 }
 
-void LinkConnection::release(std::unique_lock<Mutex>& lock) {
+// Not checked: clang does not see which mutex an argument holds.
+void LinkConnection::release(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
   if (finished_.empty() && !noted_ && !inbox_.anyFired()) return lock.unlock();
   const Calls calls = takeCallsLocked();
   lock.unlock();

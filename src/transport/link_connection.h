@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -134,31 +133,33 @@ class LinkConnection : public LinkHandler,
     bool noted = false;
   };
 
-  Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override;
-  Result<bool> frameEnds(const link::FrameHeader& header) override;
+  Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override
+      REQUIRES(mutex_);
+  Result<bool> frameEnds(const link::FrameHeader& header) override REQUIRES(mutex_);
 
-  bool cancelled(std::unique_lock<Mutex>& lock, std::optional<LinkCallback> callback);
+  // Releases the lock.
+  bool cancelled(MutexLock& lock, std::optional<LinkCallback> callback) RELEASE(mutex_);
 
-  // With mutex_ held. What is to be called without it is appended to finished_.
-  Status attachLocked(link::Established established);
-  void recvLocked(link::ReceiveOperation operation);
-  void flushLocked();
-  void flushIfSmallLocked();
+  // What is to be called without the lock is appended to finished_.
+  Status attachLocked(link::Established established) REQUIRES(mutex_);
+  void recvLocked(link::ReceiveOperation operation) REQUIRES(mutex_);
+  void flushLocked() REQUIRES(mutex_);
+  void flushIfSmallLocked() REQUIRES(mutex_);
   // Whether what is sent now may go straight to the socket.
-  bool nothingWaitsLocked() const;
-  void writeRecordLocked(std::string_view front, std::span<const std::byte> body);
-  void brokenLocked(Status status);
+  bool nothingWaitsLocked() const REQUIRES(mutex_);
+  void writeRecordLocked(std::string_view front, std::span<const std::byte> body) REQUIRES(mutex_);
+  void brokenLocked(Status status) REQUIRES(mutex_);
   // True if something came, or its end.
-  bool readLocked();
-  void drainLocked();
-  void endLocked(Status status);
-  void finishLocked(LinkCallback callback, Status status);
-  void watchLocked(bool writing);
-  Status namedLocked(Status status) const;
-  Calls takeCallsLocked();
-  void make(const Calls& calls) const;
+  bool readLocked() REQUIRES(mutex_);
+  void drainLocked() REQUIRES(mutex_);
+  void endLocked(Status status) REQUIRES(mutex_);
+  void finishLocked(LinkCallback callback, Status status) REQUIRES(mutex_);
+  void watchLocked(bool writing) REQUIRES(mutex_);
+  Status namedLocked(Status status) const REQUIRES(mutex_);
+  Calls takeCallsLocked() REQUIRES(mutex_);
+  void make(const Calls& calls) const EXCLUDES(mutex_);
   // Unlocks and calls what has finished.
-  void release(std::unique_lock<Mutex>& lock);
+  void release(MutexLock& lock) RELEASE(mutex_);
 
   const std::shared_ptr<LinkLoop> loop_;
   const int peer_;
@@ -168,30 +169,29 @@ class LinkConnection : public LinkHandler,
   const Events events_;
 
   mutable Mutex mutex_;
-  // Guarded by mutex_.
-  State state_ = State::kWaiting;
-  Status end_;
-  std::string host_;
-  std::string address_;
-  std::string companions_;
-  LinkLoop::Id id_ = 0;
-  link::Stream stream_;
-  link::FrameWriter writer_;
-  link::FrameReader reader_;
-  link::Outbox outbox_;
-  link::Inbox inbox_;
-  std::string controlMessage_;  // being received
-  RawBytes recordMessage_;      // the same
-  bool full_ = false;           // the socket had no room; waiting for it
-  bool watchesRoom_ = false;    // the loop will tell when it has room
-  bool held_ = false;           // a thread writes it at the end of its turn
-  Status broken_;               // writing failed; what can still be read comes first
-  bool peerStopped_ = false;    // its silence means nothing
-  TimePoint lastHeard_;
-  TimePoint lastSent_;
-  TimePoint nextTimer_;
-  Finished finished_;
-  bool noted_ = false;
+  State state_ GUARDED_BY(mutex_) = State::kWaiting;
+  Status end_ GUARDED_BY(mutex_);
+  std::string host_ GUARDED_BY(mutex_);
+  std::string address_ GUARDED_BY(mutex_);
+  std::string companions_ GUARDED_BY(mutex_);
+  LinkLoop::Id id_ GUARDED_BY(mutex_) = 0;
+  link::Stream stream_ GUARDED_BY(mutex_);
+  link::FrameWriter writer_ GUARDED_BY(mutex_);
+  link::FrameReader reader_ GUARDED_BY(mutex_);
+  link::Outbox outbox_ GUARDED_BY(mutex_);
+  link::Inbox inbox_ GUARDED_BY(mutex_);
+  std::string controlMessage_ GUARDED_BY(mutex_);  // being received
+  RawBytes recordMessage_ GUARDED_BY(mutex_);      // the same
+  bool full_ GUARDED_BY(mutex_) = false;           // the socket had no room; waiting for it
+  bool watchesRoom_ GUARDED_BY(mutex_) = false;    // the loop will tell when it has room
+  bool held_ GUARDED_BY(mutex_) = false;           // a thread writes it at the end of its turn
+  Status broken_ GUARDED_BY(mutex_);  // writing failed; what can still be read comes first
+  bool peerStopped_ GUARDED_BY(mutex_) = false;  // its silence means nothing
+  TimePoint lastHeard_ GUARDED_BY(mutex_);
+  TimePoint lastSent_ GUARDED_BY(mutex_);
+  TimePoint nextTimer_ GUARDED_BY(mutex_);
+  Finished finished_ GUARDED_BY(mutex_);
+  bool noted_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace farandole

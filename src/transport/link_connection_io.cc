@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
 #include "transport/held_sends.h"
 #include "transport/link_connection.h"
 
@@ -24,7 +23,7 @@ constexpr std::size_t kCopiedRecord = 2048;
 }  // namespace
 
 void LinkConnection::ready(std::uint32_t events) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if ((events & EPOLLOUT) != 0) {
     full_ = false;
     flushLocked();
@@ -34,14 +33,14 @@ void LinkConnection::ready(std::uint32_t events) {
 }
 
 bool LinkConnection::look() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const bool something = readLocked();
   release(lock);
   return something;
 }
 
 void LinkConnection::timer() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (state_ != State::kOpen) return;
   const TimePoint now = Clock::now();
   // A process that was stopped itself, or a machine that slept, has not listened.
@@ -63,7 +62,7 @@ void LinkConnection::timer() {
 }
 
 void LinkConnection::peerStopped(bool stopped) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   peerStopped_ = stopped;
   lastHeard_ = Clock::now();
 }
@@ -80,7 +79,7 @@ void LinkConnection::flushIfSmallLocked() {
 }
 
 void LinkConnection::flushHeld() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   held_ = false;
   // A driver writes all it can: nobody else would be sooner, and to be told that there is room
   // costs three system calls.

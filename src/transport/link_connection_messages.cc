@@ -7,7 +7,7 @@ namespace farandole {
 
 void LinkConnection::send(std::uint64_t slot, std::span<const std::uint8_t> bytes,
                           LinkCallback done, std::uint64_t id) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   link::SendOperation operation{slot, bytes, std::move(done), id};
   Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
   if (status.ok()) {
@@ -27,7 +27,7 @@ void LinkConnection::send(std::uint64_t slot, std::span<const std::uint8_t> byte
 
 void LinkConnection::recv(std::uint64_t slot, std::span<std::uint8_t> memory, LinkCallback done,
                           std::uint64_t id) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   recvLocked({slot, memory, std::move(done), id, false});
   release(lock);
 }
@@ -51,7 +51,7 @@ void LinkConnection::recvLocked(link::ReceiveOperation operation) {
 bool LinkConnection::recvArrived(std::uint64_t slot, std::span<std::uint8_t> memory,
                                  LinkCallback done, std::uint64_t id, LinkCallback arrived,
                                  std::function<void()>& after) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool open = state_ == State::kWaiting || state_ == State::kOpen;
   const bool taken = inbox_.hasUnclaimed(slot);
   if (taken) {
@@ -66,12 +66,11 @@ bool LinkConnection::recvArrived(std::uint64_t slot, std::span<std::uint8_t> mem
 }
 
 void LinkConnection::unwatch(std::uint64_t slot, std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   inbox_.unwatch(slot, id);
 }
 
-bool LinkConnection::cancelled(std::unique_lock<Mutex>& lock,
-                               std::optional<LinkCallback> callback) {
+bool LinkConnection::cancelled(MutexLock& lock, std::optional<LinkCallback> callback) {
   const bool found = callback.has_value();
   if (found) finishLocked(std::move(*callback), Status(Code::kCancelled, "it was withdrawn"));
   release(lock);
@@ -79,12 +78,12 @@ bool LinkConnection::cancelled(std::unique_lock<Mutex>& lock,
 }
 
 bool LinkConnection::cancelSend(std::uint64_t slot, std::uint64_t id) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   return cancelled(lock, outbox_.cancel(slot, id));
 }
 
 bool LinkConnection::cancelRecv(std::uint64_t slot, std::uint64_t id) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   return cancelled(lock, inbox_.cancel(slot, id));
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace farandole::link {
 namespace {
 
@@ -25,9 +27,7 @@ LinkDialer::LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, Li
       done_(std::move(done)) {}
 
 Status LinkDialer::start(Duration wait) {
-  Result<LinkLoop::Id> id = loop_->add(-1, 0, shared_from_this());
-  if (!id.ok()) return id.status();
-  id_ = id.value();
+  FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->add(-1, 0, shared_from_this()));
   loop_->setTimer(id_, Clock::now() + wait);
   return {};
 }
@@ -78,6 +78,8 @@ void LinkDialer::tryNext() {
 }
 
 void LinkDialer::attemptFailed(const std::string& address, const Status& status) {
+  logDebug("did not reach rank " + std::to_string(hello_.to) + " at " + address + ": " +
+           status.message());
   reasons_.push_back(address + ": " + status.message());
   if (status.code() == Code::kMismatch) {
     code_ = Code::kMismatch;

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "bootstrap/unix_socket.h"
 #include "transport/congestion.h"
 
 namespace farandole::link {
@@ -48,9 +47,7 @@ Status LinkHandshake::watch() {
   const int on = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const std::uint32_t events = phase_ == Phase::kConnecting ? EPOLLOUT : EPOLLIN;
-  Result<LinkLoop::Id> id = loop_->add(fd_.get(), events, shared_from_this());
-  if (!id.ok()) return id.status();
-  id_ = id.value();
+  FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->add(fd_.get(), events, shared_from_this()));
   loop_->setTimer(id_, Clock::now() + limit_);
   return {};
 }
@@ -132,14 +129,11 @@ Result<bool> LinkHandshake::advance() {
 Result<bool> LinkHandshake::tlsStep() {
   if (!session_) {
     // Only now: a stranger that stays silent costs a descriptor and nothing more.
-    Result<std::unique_ptr<TlsSession>> made =
-        connector_ ? tls_.connect(fd_.get(), peer_) : tls_.accept(fd_.get());
-    if (!made.ok()) return made.status();
-    session_ = std::move(made).value();
+    FARANDOLE_ASSIGN_OR_RETURN(
+        session_, connector_ ? tls_.connect(fd_.get(), peer_) : tls_.accept(fd_.get()));
   }
-  const Result<TlsStep> step = session_->handshake();
-  if (!step.ok()) return step.status();
-  switch (step.value()) {
+  FARANDOLE_ASSIGN_OR_RETURN(const auto step, session_->handshake());
+  switch (step) {
     case TlsStep::kWantRead: want(EPOLLIN); return false;
     case TlsStep::kWantWrite: want(EPOLLOUT); return false;
     case TlsStep::kDone: break;
@@ -200,17 +194,16 @@ Result<bool> LinkHandshake::read(std::span<std::uint8_t> bytes) {
 }
 
 Result<bool> LinkHandshake::answerHello() {
-  Result<LinkHello> hello = decodeLinkHello(hello_);
-  if (!hello.ok()) return hello.status();
-  if (static_cast<int>(hello->from) != peer_) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto hello, decodeLinkHello(hello_));
+  if (static_cast<int>(hello.from) != peer_) {
     return Status(Code::kMismatch, "its hello names another rank than its key");
   }
-  const LinkVerdict verdict = owner_->judge(*this, hello.value());
+  const LinkVerdict verdict = owner_->judge(*this, hello);
   refused_ = verdict.code != Code::kOk;
-  if (refused_) refusal_ = Status(verdict.code, verdict.text).withRank(peer_, hello->host);
-  result_.window = hello->window;
-  result_.lane = hello->lane;
-  result_.host = hello->host;
+  if (refused_) refusal_ = Status(verdict.code, verdict.text).withRank(peer_, hello.host);
+  result_.window = hello.window;
+  result_.lane = hello.lane;
+  result_.host = hello.host;
   verdict_ = encodeLinkVerdict(verdict);
   phase_ = Phase::kSendVerdict;
   moved_ = 0;
@@ -218,13 +211,12 @@ Result<bool> LinkHandshake::answerHello() {
 }
 
 Result<bool> LinkHandshake::takeVerdict() {
-  Result<LinkVerdict> verdict = decodeLinkVerdict(verdict_);
-  if (!verdict.ok()) return verdict.status();
-  if (verdict->code != Code::kOk) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto verdict, decodeLinkVerdict(verdict_));
+  if (verdict.code != Code::kOk) {
     refused_ = true;
-    return Status(verdict->code, verdict->text);
+    return Status(verdict.code, verdict.text);
   }
-  result_.window = verdict->window;
+  result_.window = verdict.window;
   finish();
   return false;
 }

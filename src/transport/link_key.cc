@@ -8,9 +8,8 @@
 namespace farandole {
 
 Result<LinkKey> LinkKey::make(std::string_view job, std::string_view secretHex) {
-  Result<JobKey> key = JobKey::make(job, secretHex);
-  if (!key.ok()) return key.status();
-  return LinkKey(std::string(job), std::move(key).value());
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
+  return LinkKey(std::string(job), std::move(key));
 }
 
 std::string LinkKey::identity(int from, int to) const {

@@ -34,9 +34,7 @@ Status LinkListener::start() {
     return Status::fromErrno("cannot listen on port " + std::to_string(socket_.port), errno);
   }
   // Watched only when the id is known: the loop's thread may call at once.
-  Result<LinkLoop::Id> id = loop_->add(socket_.fd.get(), 0, shared_from_this());
-  if (!id.ok()) return id.status();
-  id_ = id.value();
+  FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->add(socket_.fd.get(), 0, shared_from_this()));
   loop_->watch(id_, EPOLLIN);
   return {};
 }

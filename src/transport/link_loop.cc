@@ -27,9 +27,8 @@ Result<std::shared_ptr<LinkLoop>> LinkLoop::start() {
   std::shared_ptr<LinkLoop> loop(new LinkLoop());
   FARANDOLE_RETURN_IF_ERROR(loop->open());
   // The thread owns nothing: a loop is destroyed only after stop(), or left behind by it.
-  auto thread = startThread("farandole-link", [raw = loop.get()] { raw->run(); });
-  FARANDOLE_RETURN_IF_ERROR(thread.status());
-  loop->thread_ = std::move(thread).value();
+  FARANDOLE_ASSIGN_OR_RETURN(loop->thread_,
+                             startThread("farandole-link", [raw = loop.get()] { raw->run(); }));
   return loop;
 }
 
@@ -38,13 +37,13 @@ LinkLoop::~LinkLoop() {
 }
 
 bool LinkLoop::stop(Deadline deadline) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stop_ = true;
   over_ = true;
   wake();
   if (onThread()) return true;
   while (!ended_ && !deadline.passed()) {
-    end_.wait_for(lock, deadline.left(std::chrono::milliseconds(50)));
+    end_.wait(mutex_, deadline);
   }
   const bool ended = ended_;
   lock.unlock();
@@ -84,7 +83,7 @@ Result<LinkLoop::Id> LinkLoop::addShared(int fd, std::uint32_t events,
 
 Result<LinkLoop::Id> LinkLoop::addTo(int epoll, int fd, std::uint32_t events,
                                      std::shared_ptr<LinkHandler> handler) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Id id = ++lastId_;
   if (fd >= 0) {
     if (!control(epoll, EPOLL_CTL_ADD, fd, events, id)) {
@@ -98,7 +97,7 @@ Result<LinkLoop::Id> LinkLoop::addTo(int epoll, int fd, std::uint32_t events,
 }
 
 void LinkLoop::watch(Id id, std::uint32_t events) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.fd < 0) return;
   Entry& entry = found->second;
@@ -109,7 +108,7 @@ void LinkLoop::watch(Id id, std::uint32_t events) {
 
 void LinkLoop::remove(Id id) {
   std::shared_ptr<LinkHandler> last;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   if (found->second.fd >= 0) {
@@ -126,7 +125,7 @@ void LinkLoop::remove(Id id) {
 }
 
 void LinkLoop::setTimer(Id id, TimePoint due) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   timers_.erase({found->second.due, id});
@@ -136,7 +135,7 @@ void LinkLoop::setTimer(Id id, TimePoint due) {
 }
 
 void LinkLoop::callAgain(Id id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   again_.push_back(id);
   anyAgain_ = true;
   // A poller comes back to it, or says that it rests.
@@ -144,7 +143,7 @@ void LinkLoop::callAgain(Id id) {
 }
 
 void LinkLoop::post(std::function<void()> task) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stop_) return;
   tasks_.push_back(std::move(task));
   wake();
@@ -160,10 +159,10 @@ void LinkLoop::run() {
   threadId_ = std::this_thread::get_id();
   for (;;) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stop_) {
         ended_ = true;
-        end_.notify_all();
+        end_.notifyAll();
         return;
       }
     }
@@ -200,14 +199,14 @@ void LinkLoop::turn() {
 }
 
 std::vector<std::function<void()>> LinkLoop::takeTasks() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(tasks_, {});
 }
 
 void LinkLoop::dispatch(Id id, std::uint32_t events) {
   std::shared_ptr<LinkHandler> handler;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(id);
     // Removed since the event was fetched.
     if (found == entries_.end()) return;
@@ -221,7 +220,7 @@ void LinkLoop::runTimers() {
   for (;;) {
     std::shared_ptr<LinkHandler> handler;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (timers_.empty() || timers_.begin()->first > now) return;
       Entry& entry = entries_[timers_.begin()->second];
       timers_.erase(timers_.begin());
@@ -233,7 +232,7 @@ void LinkLoop::runTimers() {
 }
 
 int LinkLoop::timeout() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stop_ || !tasks_.empty() || (!again_.empty() && !standsBack_)) return 0;
   if (timers_.empty()) return static_cast<int>(kLongestSleep / std::chrono::milliseconds(1));
   const Duration rest = timers_.begin()->first - Clock::now();

@@ -14,19 +14,19 @@
 #include <sys/epoll.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "transport/fork_list.h"
 
@@ -102,11 +102,11 @@ class LinkLoop {
   void turn();
   bool serveShared();
   bool lookAtFew();
-  void findFewLocked();
-  bool watchUnlessPolledLocked();
+  void findFewLocked() REQUIRES(mutex_);
+  bool watchUnlessPolledLocked() REQUIRES(mutex_);
   bool callAgainNow();
   void standBack();
-  void takeBackLocked();
+  void takeBackLocked() REQUIRES(standMutex_);
   void checkPoller();
   std::vector<std::function<void()>> takeTasks();
   void dispatch(Id id, std::uint32_t events);
@@ -131,24 +131,22 @@ class LinkLoop {
   std::atomic<bool> anyAgain_{false};  // again_ is not empty
   std::atomic<std::uint64_t> fewVersion_{0};
   std::atomic<bool> standsBack_{false};  // changed with standMutex_ held
-  std::mutex standMutex_;
-  // Guarded by standMutex_.
-  bool alarmSet_ = false;
-  std::uint64_t pollsSeen_ = 0;
+  Mutex standMutex_;
+  bool alarmSet_ GUARDED_BY(standMutex_) = false;
+  std::uint64_t pollsSeen_ GUARDED_BY(standMutex_) = 0;
 
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  bool stop_ = false;
-  bool ended_ = false;
-  std::condition_variable end_;
-  Id lastId_ = 0;
-  std::map<Id, Entry> entries_;
-  std::set<std::pair<TimePoint, Id>> timers_;
-  std::vector<std::function<void()>> tasks_;
-  std::vector<Id> again_;
+  Mutex mutex_;
+  Condition end_;
+  bool stop_ GUARDED_BY(mutex_) = false;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  Id lastId_ GUARDED_BY(mutex_) = 0;
+  std::map<Id, Entry> entries_ GUARDED_BY(mutex_);
+  std::set<std::pair<TimePoint, Id>> timers_ GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> tasks_ GUARDED_BY(mutex_);
+  std::vector<Id> again_ GUARDED_BY(mutex_);
   // The shared handlers, if they are so few that asking each costs less than asking which; empty if
   // they are more, or one waits for room to write.
-  std::vector<std::shared_ptr<LinkHandler>> few_;
+  std::vector<std::shared_ptr<LinkHandler>> few_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

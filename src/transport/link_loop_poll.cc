@@ -59,17 +59,17 @@ bool LinkLoop::poll() {
 
 void LinkLoop::rest() {
   if (!standsBack_) return;
-  const std::lock_guard lock(standMutex_);
+  const MutexLock lock(standMutex_);
   takeBackLocked();
 }
 
 void LinkLoop::standBack() {
-  const std::lock_guard lock(standMutex_);
+  const MutexLock lock(standMutex_);
   if (standsBack_) return;
   control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), 0, link::kSharedMark);
   standsBack_ = true;
   {
-    const std::lock_guard entries(mutex_);
+    const MutexLock entries(mutex_);
     watchUnlessPolledLocked();
   }
   // One that is set already comes in time: it is set anew if the poller is there then.
@@ -79,7 +79,7 @@ void LinkLoop::standBack() {
 void LinkLoop::takeBackLocked() {
   if (!standsBack_) return;
   standsBack_ = false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // Without memory for that it is tried again when the alarm comes.
   if (!watchUnlessPolledLocked()) {
     standsBack_ = true;
@@ -91,7 +91,7 @@ void LinkLoop::takeBackLocked() {
 }
 
 void LinkLoop::checkPoller() {
-  const std::lock_guard lock(standMutex_);
+  const MutexLock lock(standMutex_);
   const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
   if (std::exchange(pollsSeen_, polls) == polls) takeBackLocked();
   alarmSet_ = standsBack_;
@@ -128,7 +128,7 @@ bool LinkLoop::watchUnlessPolledLocked() {
 bool LinkLoop::lookAtFew() {
   if (const auto version = fewVersion_.load(std::memory_order_acquire); version != polledVersion_) {
     std::vector<std::shared_ptr<LinkHandler>> before;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     before.swap(polled_);
     polled_ = few_;
     polledVersion_ = version;
@@ -153,7 +153,7 @@ bool LinkLoop::callAgainNow() {
   if (!anyAgain_) return false;
   std::vector<Id> again;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     again.swap(again_);
     anyAgain_ = false;
   }

@@ -52,22 +52,19 @@ Result<LinkSocket> openLinkPort(const LinkPorts& ports) {
   const bool everything = ports.bind.empty();
   address.v6 = everything;
   if (!everything) {
-    Result<LinkAddress> given = LinkAddress::parse(ports.bind);
-    if (!given.ok()) return given.status();
-    address = given.value();
+    FARANDOLE_ASSIGN_OR_RETURN(address, LinkAddress::parse(ports.bind));
   }
   int error = 0;
   for (std::uint32_t port = ports.low; port <= ports.high; ++port) {
-    Result<UniqueFd> fd = makeSocket(address, everything);
-    if (!fd.ok()) return fd.status();
+    FARANDOLE_ASSIGN_OR_RETURN(auto fd, makeSocket(address, everything));
     address.port = static_cast<std::uint16_t>(port);
     sockaddr_storage storage{};
     const socklen_t length = address.toSockaddr(storage);
     // Two ranks may both bind before either listens; only one of them can listen.
-    if (::bind(fd->get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 &&
-        ::listen(fd->get(), 1) == 0) {
-      const std::uint16_t bound = portOf(fd->get());
-      return LinkSocket{std::move(fd).value(), bound};
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 &&
+        ::listen(fd.get(), 1) == 0) {
+      const std::uint16_t bound = portOf(fd.get());
+      return LinkSocket{std::move(fd), bound};
     }
     error = errno;
     if (error != EADDRINUSE && error != EACCES) break;
@@ -87,19 +84,16 @@ Result<std::vector<LinkAddress>> advertisedAddresses(const LinkPorts& ports, std
                                                      const std::vector<std::string>& interfaces) {
   std::vector<LinkAddress> told;
   for (const std::string& text : advertise) {
-    Result<LinkAddress> address = LinkAddress::parse(text);
-    if (!address.ok()) return address.status();
-    told.push_back(address.value());
+    FARANDOLE_ASSIGN_OR_RETURN(auto address, LinkAddress::parse(text));
+    told.push_back(address);
   }
   if (told.empty() && !ports.bind.empty()) {
-    Result<LinkAddress> address = LinkAddress::parse(ports.bind);
-    if (!address.ok()) return address.status();
-    if (!address->isAny()) told.push_back(address.value());
+    FARANDOLE_ASSIGN_OR_RETURN(auto address, LinkAddress::parse(ports.bind));
+    if (!address.isAny()) told.push_back(address);
   }
   if (told.empty()) {
-    Result<std::vector<InterfaceAddress>> found = interfaceAddresses();
-    if (!found.ok()) return found.status();
-    told = usefulAddresses(found.value(), interfaces);
+    FARANDOLE_ASSIGN_OR_RETURN(auto found, interfaceAddresses());
+    told = usefulAddresses(found, interfaces);
   }
   if (told.empty()) {
     return Status::unavailable(

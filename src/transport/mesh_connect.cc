@@ -1,6 +1,7 @@
 // LinkMesh::Core, the part that connects ranks.
 #include <utility>
 
+#include "base/log.h"
 #include "transport/mesh_core.h"
 
 namespace farandole {
@@ -11,7 +12,7 @@ constexpr Duration kHeadStartOfLowerRank = std::chrono::milliseconds(20);
 }  // namespace
 
 void LinkMesh::Core::dial(int peer, std::uint32_t number) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Lane& lane = laneLocked(peer, number);
   // The other side may have been faster.
   if (stopped_ || lane.state != LaneState::kDialling || lane.dialer) return;
@@ -39,7 +40,7 @@ void LinkMesh::Core::dial(int peer, std::uint32_t number) {
 void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Established> result) {
   std::shared_ptr<LinkConnection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Lane& lane = laneLocked(peer, number);
     lane.dialer.reset();
     if (stopped_) return;
@@ -52,6 +53,8 @@ void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Establ
     connection = lane.connection;
   }
   if (!result.ok()) return peerEnded(peer, result.status());
+  logDebug("has connected with rank " + std::to_string(peer) + " at " + result->address +
+           ", lane " + std::to_string(number));
   connection->attach(std::move(result).value());
 }
 
@@ -90,7 +93,7 @@ link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
     }
     return verdict;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return {Code::kShutdown, 0, "it has shut down its connections"};
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   if (!entry.end.ok()) return {Code::kPeerLost, 0, "it has given up: " + entry.end.message()};
@@ -111,10 +114,12 @@ link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
 void LinkMesh::Core::admitted(link::Established established) {
   std::shared_ptr<LinkConnection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return;
     connection = laneLocked(established.peer, established.lane).connection;
   }
+  logDebug("was connected with by rank " + std::to_string(established.peer) + " from " +
+           established.address + ", lane " + std::to_string(established.lane));
   connection->attach(std::move(established));
 }
 

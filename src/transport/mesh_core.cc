@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "transport/congestion.h"
 
 namespace farandole {
@@ -27,34 +28,34 @@ std::uint32_t laneOf(std::uint64_t slot, int lanes) {
 }  // namespace
 
 Status LinkMesh::Core::start() {
-  Result<LinkKey> key = LinkKey::make(options_.job, options_.secretHex);
-  if (!key.ok()) return key.status();
-  Result<LinkSocket> socket = openLinkPort(options_.ports);
-  if (!socket.ok()) return socket.status();
-  link::chooseCongestion(socket->fd.get(), options_.limits.congestion);
-  port_ = socket->port;
-  Result<std::vector<LinkAddress>> addresses =
-      advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces);
-  if (!addresses.ok()) return addresses.status();
-  card_ = encodeLinkCard({options_.host, std::move(addresses).value()});
-  Result<std::unique_ptr<link::TlsContext>> tls =
-      link::TlsContext::make(std::move(key).value(), options_.rank, options_.size);
-  if (!tls.ok()) return tls.status();
-  tls_ = std::move(tls).value();
-  peers_.resize(static_cast<std::size_t>(options_.size));
-  for (Peer& peer : peers_) peer.lanes.resize(static_cast<std::size_t>(options_.lanes));
-  Result<std::shared_ptr<LinkLoop>> loop = LinkLoop::start();
-  if (!loop.ok()) return loop.status();
-  loop_ = std::move(loop).value();
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, LinkKey::make(options_.job, options_.secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto socket, openLinkPort(options_.ports));
+  link::chooseCongestion(socket.fd.get(), options_.limits.congestion);
+  port_ = socket.port;
+  FARANDOLE_ASSIGN_OR_RETURN(
+      auto addresses,
+      advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces));
+  card_ = encodeLinkCard({options_.host, std::move(addresses)});
+  FARANDOLE_ASSIGN_OR_RETURN(tls_,
+                             link::TlsContext::make(std::move(key), options_.rank, options_.size));
+  {
+    const MutexLock lock(mutex_);
+    peers_.resize(static_cast<std::size_t>(options_.size));
+    for (Peer& peer : peers_) peer.lanes.resize(static_cast<std::size_t>(options_.lanes));
+  }
+  FARANDOLE_ASSIGN_OR_RETURN(loop_, LinkLoop::start());
   listener_ = std::make_shared<LinkListener>(
-      loop_, *tls_, std::move(socket).value(), options_.halfOpen, options_.limits.handshake,
+      loop_, *tls_, std::move(socket), options_.halfOpen, options_.limits.handshake,
       LinkListener::Events{[this](const link::LinkHello& hello) { return judge(hello); },
                            [this](link::Established result) { admitted(std::move(result)); },
                            [this](const link::LinkHello& hello, const Status& why) {
                              peerEnded(static_cast<int>(hello.from),
                                        Status(Code::kPeerLost, why.message()));
                            }});
-  return listener_->start();
+  FARANDOLE_RETURN_IF_ERROR(listener_->start());
+  logDebug("listens for other ranks on port " + std::to_string(port_) + ", wire security " +
+           std::string(wireSecurityName(options_.security)));
+  return {};
 }
 
 Status LinkMesh::Core::introduce(int peer, std::string_view card, const std::string& companions) {
@@ -64,7 +65,7 @@ Status LinkMesh::Core::introduce(int peer, std::string_view card, const std::str
   }
   Result<LinkCard> decoded = decodeLinkCard(card);
   if (!decoded.ok()) return decoded.status().withRank(peer);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   entry.card = std::move(decoded).value();
   entry.introduced = true;
@@ -105,7 +106,7 @@ Result<std::shared_ptr<LinkConnection>> LinkMesh::Core::use(int peer, std::uint6
     return Status::invalid("rank " + std::to_string(peer) + " is no peer of rank " +
                            std::to_string(options_.rank) + " of " + std::to_string(options_.size));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) return shutDown();
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   const std::uint32_t number = laneOf(slot, options_.lanes);
@@ -127,7 +128,7 @@ Result<std::shared_ptr<LinkConnection>> LinkMesh::Core::use(int peer, std::uint6
 void LinkMesh::Core::peerEnded(int peer, Status why) {
   std::vector<std::shared_ptr<LinkConnection>> connections;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Peer& entry = peers_[static_cast<std::size_t>(peer)];
     if (!entry.end.ok()) return;
     if (why.rank() < 0) {
@@ -141,6 +142,7 @@ void LinkMesh::Core::peerEnded(int peer, Status why) {
       if (lane.connection && !hearsItself) connections.push_back(lane.connection);
     }
   }
+  logDebug("the connection with rank " + std::to_string(peer) + " has ended: " + why.message());
   loop_->post([this, peer] { cancelDials(peer); });
   for (const auto& connection : connections) connection->fail(why);
   teller_.note([this, peer, why] { tellEnd(peer, why); });
@@ -150,7 +152,7 @@ void LinkMesh::Core::peerEnded(int peer, Status why) {
 void LinkMesh::Core::tellControl(int peer, std::string& message) {
   ControlCallback callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopped_) callback = onControl_;
   }
   if (callback) callback(peer, message);
@@ -159,7 +161,7 @@ void LinkMesh::Core::tellControl(int peer, std::string& message) {
 void LinkMesh::Core::tellEnd(int peer, const Status& why) {
   EndCallback callback;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopped_) callback = onPeerEnd_;
   }
   if (callback) callback(peer, why);
@@ -171,7 +173,7 @@ void LinkMesh::Core::tell() {
 }
 
 void LinkMesh::Core::cancelDials(int peer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Lane& lane : peers_[static_cast<std::size_t>(peer)].lanes) {
     if (lane.dialer) std::exchange(lane.dialer, nullptr)->cancel();
   }
@@ -184,7 +186,7 @@ void LinkMesh::Core::drop(int peer, const Status& why) {
 
 void LinkMesh::Core::peerStopped(int peer, bool stopped) {
   if (peer < 0 || peer >= options_.size) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   entry.standsStill = stopped;
   for (Lane& lane : entry.lanes) {
@@ -193,7 +195,7 @@ void LinkMesh::Core::peerStopped(int peer, bool stopped) {
 }
 
 std::uint64_t LinkMesh::Core::heldBytes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t held = 0;
   for (const Peer& peer : peers_) {
     for (const Lane& lane : peer.lanes) {
@@ -204,24 +206,24 @@ std::uint64_t LinkMesh::Core::heldBytes() {
 }
 
 void LinkMesh::Core::onControl(ControlCallback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   onControl_ = std::move(callback);
 }
 
 void LinkMesh::Core::onPeerEnd(EndCallback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   onPeerEnd_ = std::move(callback);
 }
 
 void LinkMesh::Core::onRecord(RecordCallback callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   onRecord_ = std::move(callback);
 }
 
 void LinkMesh::Core::leaveAll() {
   std::vector<std::shared_ptr<LinkConnection>> connections;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Peer& peer : peers_) {
       for (Lane& lane : peer.lanes) {
         if (lane.connection) connections.push_back(lane.connection);
@@ -240,7 +242,7 @@ void LinkMesh::Core::leaveAll() {
 
 void LinkMesh::Core::awaitDials() {
   const auto dialling = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !stopped_ && std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return std::any_of(peer.lanes.begin(), peer.lanes.end(),
                          [](const Lane& lane) { return lane.state == LaneState::kDialling; });
@@ -256,10 +258,11 @@ void LinkMesh::Core::stop() {
   awaitDials();
   const Deadline deadline = Deadline::after(kStopTime);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
   }
   if (!loop_) return;
+  logDebug("says goodbye to the ranks it is connected with");
   loop_->post([self = shared_from_this()] {
     if (self->listener_) self->listener_->close();
     for (int peer = 0; peer < self->options_.size; ++peer) self->cancelDials(peer);
@@ -268,9 +271,9 @@ void LinkMesh::Core::stop() {
   teller_.close();
   if (loop_->stop(deadline)) return;
   // A callback still runs there: what it may use must outlive it.
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::vector<std::shared_ptr<Core>>& leftBehind = *new std::vector<std::shared_ptr<Core>>();
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   leftBehind.push_back(shared_from_this());
 }
 

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -62,7 +61,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
     Status end;  // not ok once it has ended
   };
 
-  Lane& laneLocked(int peer, std::uint32_t lane);
+  Lane& laneLocked(int peer, std::uint32_t lane) REQUIRES(mutex_);
   void dial(int peer, std::uint32_t lane);
   void dialled(int peer, std::uint32_t lane, Result<link::Established> result);
   link::LinkVerdict judge(const link::LinkHello& hello);
@@ -89,11 +88,10 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   std::atomic<std::uint64_t> lastId_{0};
 
   Mutex mutex_;
-  // Guarded by mutex_.
-  bool stopped_ = false;
-  std::vector<Peer> peers_;
-  ControlCallback onControl_;
-  EndCallback onPeerEnd_;
+  bool stopped_ GUARDED_BY(mutex_) = false;
+  std::vector<Peer> peers_ GUARDED_BY(mutex_);
+  ControlCallback onControl_ GUARDED_BY(mutex_);
+  EndCallback onPeerEnd_ GUARDED_BY(mutex_);
   // Set before there are connections, and never again.
   RecordCallback onRecord_;
 };

@@ -4,8 +4,9 @@
 
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace farandole::link {
 
@@ -13,12 +14,12 @@ class Teller {
  public:
   // Takes no other lock.
   void note(std::function<void()> call) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!closed_) calls_.push_back(std::move(call));
   }
   // Makes the calls that were noted; leaves them to another thread that is at it.
   void tell() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (std::exchange(telling_, true)) return;
     while (!calls_.empty()) {
       const std::function<void()> call = std::move(calls_.front());
@@ -31,16 +32,16 @@ class Teller {
   }
   void close() {
     std::deque<std::function<void()>> forgotten;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     forgotten.swap(calls_);
   }
 
  private:
-  std::mutex mutex_;
-  bool closed_ = false;
-  bool telling_ = false;
-  std::deque<std::function<void()>> calls_;
+  Mutex mutex_;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  bool telling_ GUARDED_BY(mutex_) = false;
+  std::deque<std::function<void()>> calls_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole::link

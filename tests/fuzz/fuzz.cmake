@@ -34,7 +34,7 @@ if(FARANDOLE_FUZZ)
   find_package(nlohmann_json REQUIRED)
   find_package(yaml-cpp REQUIRED)
   farandole_fuzzer(bootstrap_frame)
-  farandole_fuzzer(handshake bootstrap/handshake.cc bootstrap/meeting_messages.cc bootstrap/unix_socket.cc)
+  farandole_fuzzer(handshake bootstrap/handshake.cc bootstrap/meeting_messages.cc base/posix.cc)
   farandole_fuzzer(control control/messages.cc control/meta.cc control/byte_ring.cc control/ordered_record.cc
     base/types.cc)
   farandole_fuzzer(agent_frame launch/remote/agent_wire.cc)

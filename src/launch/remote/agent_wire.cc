@@ -1,13 +1,11 @@
 #include "launch/remote/agent_wire.h"
 
-#include "bootstrap/wire_codec.h"
+#include "base/bytes.h"
 
 namespace farandole::remote {
 namespace {
 
-using wire::appendInteger;
-using wire::appendText;
-using wire::Reader;
+using Reader = ByteReader;
 
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
 constexpr std::size_t kMaxWord = std::size_t{1} << 20;  // an argument, a variable

@@ -72,9 +72,17 @@ TEST(Config, NeverRepeatsTheSecret) {
 }
 
 TEST(Config, KnowsTheEngines) {
-  const auto config = read({{"FARANDOLE_ENGINE", "gloo"}});
-  ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config.value().engine, "gloo");
+  const auto engineOf = [](const char* name) {
+    const auto config = read({{"FARANDOLE_ENGINE", name}});
+    EXPECT_TRUE(config.ok()) << name;
+    return config.ok() ? config.value().engine : EngineChoice::kAuto;
+  };
+  EXPECT_EQ(read({}).value().engine, EngineChoice::kAuto);
+  EXPECT_EQ(engineOf("auto"), EngineChoice::kAuto);
+  EXPECT_EQ(engineOf("shm"), EngineChoice::kShm);
+  EXPECT_EQ(engineOf("link"), EngineChoice::kLink);
+  EXPECT_EQ(engineOf("gloo"), EngineChoice::kGloo);
+  EXPECT_EQ(engineOf("mpi"), EngineChoice::kMpi);
   EXPECT_FALSE(read({{"FARANDOLE_ENGINE", "glo"}}).ok());
 }
 

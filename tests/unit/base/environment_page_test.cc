@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -11,11 +13,19 @@
 namespace farandole {
 namespace {
 
-std::string readPage() {
-  std::ifstream in(std::filesystem::path(FARANDOLE_SOURCE_DIR) / "docs" / "environment.md");
+const std::set<std::string> kLibrary = {"api",       "base",     "bootstrap", "collective",
+                                        "conductor", "control",  "machine",   "observe",
+                                        "runtime",   "transport"};
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+std::string readPage() {
+  return read(std::filesystem::path(FARANDOLE_SOURCE_DIR) / "docs" / "environment.md");
 }
 
 TEST(EnvironmentPage, ListsEveryVariable) {
@@ -28,6 +38,31 @@ TEST(EnvironmentPage, ListsEveryVariable) {
                             std::string(variable.meaning) + " | " + byDefault + " |";
     EXPECT_NE(page.find(row), std::string::npos) << "docs/environment.md lacks:\n" << row;
   }
+}
+
+// A name in quotes, in the sources of the library, is a variable that is read or named.
+TEST(EnvironmentPage, TheTableHasEveryVariableOfTheSources) {
+  std::set<std::string> known;
+  for (const ConfigVariable& variable : configVariables()) known.emplace(variable.name);
+  const std::regex quoted("\"(FARANDOLE_[A-Z_]+)\"");
+  const auto source = std::filesystem::path(FARANDOLE_SOURCE_DIR) / "src";
+  int files = 0;
+  for (auto entry = std::filesystem::recursive_directory_iterator(source);
+       entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+    // Commands have variables of their own.
+    const std::string top = entry->path().filename().string();
+    if (entry.depth() == 0 && !kLibrary.contains(top)) entry.disable_recursion_pending();
+    const auto extension = entry->path().extension();
+    if (extension != ".cc" && extension != ".h") continue;
+    ++files;
+    const std::string text = read(entry->path());
+    for (std::sregex_iterator found(text.begin(), text.end(), quoted), end; found != end; ++found) {
+      EXPECT_TRUE(known.contains((*found)[1].str()))
+          << entry->path().string() << " reads " << (*found)[1].str()
+          << ", which the table in src/base/config.cc lacks";
+    }
+  }
+  EXPECT_GT(files, 100);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -21,7 +20,7 @@ TEST(Mutex, OneAtATime) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       for (int turn = 0; turn < kTurns; ++turn) {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         ++count;
       }
     });
@@ -49,11 +48,11 @@ TEST(Mutex, SleepersAreWokenOneAfterTheOther) {
   int served = 0;
   std::vector<std::thread> threads;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
         ++arrived;
-        const std::lock_guard own(mutex);
+        const MutexLock own(mutex);
         ++served;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       });
@@ -64,6 +63,33 @@ TEST(Mutex, SleepersAreWokenOneAfterTheOther) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(served, kThreads);
+}
+
+TEST(MutexLock, LetsGoAndTakesAgain) {
+  Mutex mutex;
+  const auto isFree = [&] {
+    bool free = false;
+    std::thread([&] {
+      free = mutex.try_lock();
+      if (free) mutex.unlock();
+    }).join();
+    return free;
+  };
+  {
+    MutexLock lock(mutex);
+    EXPECT_FALSE(isFree());
+    {
+      const MutexUnlock unlocked(mutex);
+      EXPECT_TRUE(isFree());
+    }
+    EXPECT_FALSE(isFree());
+    lock.unlock();
+    EXPECT_TRUE(isFree());
+    lock.lock();
+    EXPECT_FALSE(isFree());
+    lock.unlock();
+  }
+  EXPECT_TRUE(isFree());
 }
 
 }  // namespace

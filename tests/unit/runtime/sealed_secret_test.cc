@@ -9,7 +9,7 @@
 #include <array>
 #include <memory>
 
-#include "control/codec.h"
+#include "base/bytes.h"
 
 namespace farandole {
 namespace {
@@ -67,17 +67,15 @@ class OtherSide {
 
   // Empty if the tag is wrong.
   std::string open(const std::string& sender, const SealTerms& terms, const std::string& sealed) {
-    Writer about;
-    about.text("farandole sealed secret 1");
-    about.text(terms.job);
-    about.number(static_cast<std::int32_t>(terms.rank));
-    about.text(sender);
-    about.text(publicPart);
-    const auto info = about.bytes();
+    std::string about;
+    appendText(about, "farandole sealed secret 1");
+    appendText(about, terms.job);
+    appendInteger(about, static_cast<std::int32_t>(terms.rank));
+    appendText(about, sender);
+    appendText(about, publicPart);
     // HKDF of one block: RFC 5869.
     const std::string start = hmac(terms.given, sharedWith(sender));
-    const std::string key =
-        hmac(start, std::string(reinterpret_cast<const char*>(info.data()), info.size()) + '\1');
+    const std::string key = hmac(start, about + '\1');
     return decrypt(key, sealed);
   }
 

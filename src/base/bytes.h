@@ -1,18 +1,24 @@
-// How integers and texts stand in the bodies of frames: little-endian, texts behind a u32 length.
+// How messages stand in bytes: integers little-endian, texts behind a length of four bytes. Written
+// to the end of a string, read from front to back by a ByteReader; integers at fixed places:
+// base/little_endian.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
-namespace farandole::wire {
+#include "base/little_endian.h"
+
+namespace farandole {
 
 template <typename T>
 void appendInteger(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    out.push_back(static_cast<char>(static_cast<unsigned char>(value >> (8 * i))));
-  }
+  static_assert(std::is_integral_v<T>);
+  std::uint8_t bytes[sizeof(T)];
+  store(bytes, static_cast<std::make_unsigned_t<T>>(value));
+  out.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
 }
 
 inline void appendText(std::string& out, std::string_view text) {
@@ -20,23 +26,23 @@ inline void appendText(std::string& out, std::string_view text) {
   out.append(text);
 }
 
-// Reads a body from front to back. After the first thing that does not fit every further read
-// yields nothing, so decoders check once, at the end.
-class Reader {
+// Never reads past its end: after the first thing that does not fit every further read yields
+// nothing, so decoders check once, at the end.
+class ByteReader {
  public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
 
   template <typename T>
   T integer() {
+    static_assert(std::is_integral_v<T>);
     if (rest_.size() < sizeof(T)) return fail<T>();
-    T value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(rest_[i])) << (8 * i));
-    }
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(rest_.data());
+    const auto value = load<std::make_unsigned_t<T>>(bytes);
     rest_.remove_prefix(sizeof(T));
-    return value;
+    return static_cast<T>(value);
   }
 
+  // Of at most `limit` bytes.
   std::string text(std::size_t limit) {
     const auto length = integer<std::uint32_t>();
     if (length > limit || length > rest_.size()) return fail<std::string>();
@@ -51,7 +57,7 @@ class Reader {
     return value > rest_.size() / each ? fail<std::uint32_t>() : value;
   }
 
-  // What has not been read; the body is finished with it.
+  // What has not been read; the message is finished with it.
   std::string_view remainder() {
     const std::string_view rest = rest_;
     rest_ = {};
@@ -73,4 +79,4 @@ class Reader {
   bool good_ = true;
 };
 
-}  // namespace farandole::wire
+}  // namespace farandole
