@@ -11,7 +11,7 @@
 #include "lanes.h"
 
 namespace farandole::test {
-namespace {
+namespace ordered_lane_trouble_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -267,5 +267,5 @@ TEST(OrderedLaneTrouble, NothingFollowsTheLastWord) {
   EXPECT_TRUE(lanes.failure.ok()) << lanes.failure.message();
 }
 
-}  // namespace
+}  // namespace ordered_lane_trouble_test
 }  // namespace farandole::test

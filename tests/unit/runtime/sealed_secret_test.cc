@@ -12,7 +12,7 @@
 #include "control/codec.h"
 
 namespace farandole {
-namespace {
+namespace sealed_secret_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -179,5 +179,5 @@ TEST_F(SealedSecretTest, UselessPublicPartsAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace sealed_secret_test
 }  // namespace farandole
