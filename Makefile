@@ -14,7 +14,7 @@ BIN := build/bin
 # Each sanitizer is a build directory of its own (CMakePresets.json).
 SANITIZED_LABELS := unit|conformance|multiproc
 
-.PHONY: help deps deps-test deps-python build demo test check install wheel bench soak attack workflows asan tsan arm64 fuzz format clean
+.PHONY: help deps deps-test deps-python venvs build demo test check install wheel bench soak attack workflows asan tsan arm64 fuzz format clean
 
 help: ## this list
 	@echo "make demo                install what is missing, build, train Fashion-MNIST on $(RANKS) ranks"
@@ -41,24 +41,29 @@ deps-test:
 
 deps-python:
 	@tools/deps python
+
+venvs: deps-python
 	@tools/venv torch-2.15
 	@tools/venv tf-2.21
 	@tools/venv tf-2.15
 
 build: deps
-	@cmake --preset release -DFARANDOLE_TESTS=ON $(if $(VERBOSE),,--log-level=WARNING)
+	@cmake --preset release -DFARANDOLE_TESTS=ON -DFARANDOLE_BENCH=ON $(if $(VERBOSE),,--log-level=WARNING)
 	@cmake --build build -j $(JOBS)
 	@tools/write-env build
 
-# Only what it needs: neither tests nor other engines. In a tree that has those it leaves them alone.
+# Only what it needs: neither tests nor benchmarks nor other engines. In a tree that has those it leaves them alone.
 demo:
 	@tools/deps demo
-	@[ -f build/build.ninja ] || cmake --preset release -DFARANDOLE_TESTS=OFF $(if $(VERBOSE),,--log-level=WARNING)
+	@[ -f build/build.ninja ] || \
+	  cmake --preset release -DFARANDOLE_TESTS=OFF -DFARANDOLE_BENCH=OFF $(if $(VERBOSE),,--log-level=WARNING)
 	@cmake --build build -j $(JOBS) --target farandole_command farandole_python fashion_mnist
 	@tools/write-env build
 	$(BIN)/farandole run -np $(RANKS) $(BIN)/examples/fashion_mnist
 
-test: deps-test deps-python build
+# What comes from PyPI is waited for while the compiler works.
+test: deps-test deps-python
+	@$(MAKE) --no-print-directory -j 2 build venvs
 	@ctest --test-dir build -j $(JOBS) --output-on-failure
 
 check: deps-test build
@@ -108,4 +113,4 @@ format:
 	@tools/lint python --fix
 
 clean:
-	@cmake -E rm -rf build build-dev build-asan build-tsan build-arm64 build-fuzz
+	@cmake -E rm -rf build build-dev build-asan build-tsan build-arm64 build-fuzz build-threads

@@ -16,7 +16,8 @@ endif()
 
 # farandole_unity(target sources…): the sources of one folder are compiled together, up to FARANDOLE_UNITY of them, so that
 # the headers they share are read once: less than half the time. Only what stands together in a folder is put together:
-# there names are one author's choice. 0: each on its own, for clang-tidy and for work on a single file (preset dev).
+# there names are one author's choice. A test whose helpers have their neighbours' names keeps them in a namespace of its
+# own instead of an unnamed one. 0: each on its own, for clang-tidy and for work on a single file (preset dev).
 set(FARANDOLE_UNITY 12 CACHE STRING "Sources that are compiled together; 0: none")
 function(farandole_unity target)
   if(FARANDOLE_UNITY EQUAL 0)

@@ -79,7 +79,7 @@ void expectTrouble(const Visit& visit, const std::string& severity, const std::s
                       << testing::PrintToString(visit.of("warning"));
 }
 
-void expectNothingLeft(const Lab& lab, int hosts) {
+void expectIdle(const Lab& lab, int hosts) {
   for (int i = 0; i < hosts; ++i) {
     const std::string host = "h" + std::to_string(i);
     EXPECT_THAT(lab.processesAfter(host, seconds(5)), IsEmpty()) << host;
@@ -126,7 +126,7 @@ TEST(LabDoctor, HostsThatAreWell) {
   expectTrouble(active, "warning", "software", "h2", "another python3",
                 "others: /root/venv/bin/python3", "environment");
   EXPECT_EQ(active.of("warning").size(), 1U) << testing::PrintToString(active.of("warning"));
-  expectNothingLeft(lab, 3);
+  expectIdle(lab, 3);
 }
 
 // Eight hosts, of which one is filtered, and each of the others has a trouble of its own.
@@ -155,7 +155,7 @@ TEST(LabDoctor, HostsThatSshDoesNotReach) {
                 "authorized_keys");
   EXPECT_EQ(eight.of("error").size(), 6U) << testing::PrintToString(eight.of("error"));
   EXPECT_EQ(eight.goodLinks(), 2) << "between h0 and h1";
-  expectNothingLeft(lab, 8);
+  expectIdle(lab, 8);
 
   const Visit unknown = visit(lab, {"-H", "h0,nosuchhost,10.77.0.99"});
   EXPECT_EQ(unknown.code, 2);
@@ -182,7 +182,7 @@ TEST(LabDoctor, NamesThatMislead) {
   const Visit twice = visit(lab, {"-H", "h0,h3,10.77.0.13"});
   expectTrouble(twice, "warning", "machines", "10.77.0.13", "are the same machine", "boot id",
                 "name it once");
-  expectNothingLeft(lab, 4);
+  expectIdle(lab, 4);
 }
 
 TEST(LabDoctor, FilesAndHomes) {
@@ -210,7 +210,7 @@ TEST(LabDoctor, FilesAndHomes) {
   expectTrouble(all, "warning", "files", "h4", "nothing can be written", "Read-only", "--wdir");
   expectTrouble(all, "error", "files", "h4", "the script cannot be read on h4", "No such file",
                 "scp");
-  expectNothingLeft(lab, 5);
+  expectIdle(lab, 5);
 }
 
 TEST(LabDoctor, LinksThatAreCut) {
@@ -233,7 +233,7 @@ TEST(LabDoctor, LinksThatAreCut) {
   EXPECT_EQ(closed.code, 2);
   expectTrouble(closed, "error", "links", "h0", "h0 → h3", "10.77.0.13", "9000-9009");
   EXPECT_EQ(visit(lab, {"-H", "h0,h3", "--port-range", "20000-20009"}).code, 0);
-  expectNothingLeft(lab, 4);
+  expectIdle(lab, 4);
 }
 
 // Containers on the bridges of two machines: each is 172.17.0.2, and reaches itself there.
@@ -263,7 +263,7 @@ TEST(LabDoctor, HostsWithTheSameAddress) {
   expectTrouble(found, "warning", "links", "", "h0=10.77.0.10,h1=10.77.0.11", "",
                 run + "30000-30009");
   EXPECT_THAT(found.of("ok"), Contains(HasSubstr("allreduce on 2 hosts gives the right sums")));
-  expectNothingLeft(lab, 2);
+  expectIdle(lab, 2);
 }
 
 TEST(LabDoctor, BehindAGateway) {
@@ -286,7 +286,7 @@ TEST(LabDoctor, BehindAGateway) {
                                  "h2=10.77.0.254", "--strict"});
   EXPECT_EQ(told.code, 0) << told.text;
   EXPECT_THAT(told.of("ok"), Contains(HasSubstr("allreduce on 3 hosts gives the right sums")));
-  expectNothingLeft(lab, 3);
+  expectIdle(lab, 3);
 }
 
 }  // namespace

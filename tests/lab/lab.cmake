@@ -17,6 +17,7 @@ target_link_libraries(lab_relay_actor PRIVATE farandole_bootstrap)
 file(GLOB lab_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cc)
 find_package(nlohmann_json REQUIRED)
 add_executable(lab_tests ${lab_test_sources})
+farandole_unity(lab_tests ${lab_test_sources})
 target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json)
 target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
   LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" FARANDOLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"

@@ -8,8 +8,8 @@ namespace farandole::test {
 namespace {
 
 farandole_request orderedSum(const char* name, float& value) {
-  static const std::int64_t kOne = 1;
-  farandole_request request = allreduceOf(name, &value, &kOne);
+  static const std::int64_t kCount = 1;
+  farandole_request request = allreduceOf(name, &value, &kCount);
   request.flags |= FARANDOLE_FLAG_ORDERED;
   return request;
 }

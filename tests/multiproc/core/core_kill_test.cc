@@ -20,10 +20,10 @@ using ::testing::Not;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::int64_t kKnownWithinMs = 2000;
-constexpr int kRounds = 8;  // a rank needs a second to start there
+constexpr int kKills = 8;  // a rank needs a second to start there
 #else
 constexpr std::int64_t kKnownWithinMs = 1000;
-constexpr int kRounds = 40;
+constexpr int kKills = 40;
 #endif
 constexpr int kPeerLost = 4;
 
@@ -100,7 +100,7 @@ class Kill : public ::testing::TestWithParam<int> {};
 
 TEST_P(Kill, AtAnyMomentIsKnownToAllWithinASecond) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  for (int round = 0; round < kRounds && !HasFailure(); ++round) {
+  for (int round = 0; round < kKills && !HasFailure(); ++round) {
     const int ranks = 2 + static_cast<int>(random() % 2);
     const int victim = static_cast<int>(random() % static_cast<unsigned>(ranks));
     const char* memory = random() % 2 == 0 ? "ordinary" : "shared";

@@ -13,9 +13,9 @@ using namespace std::chrono_literals;
 
 // Enough to be stopped in the middle of them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr char kRounds[] = "20";
+constexpr char kReductions[] = "20";
 #else
-constexpr char kRounds[] = "100";
+constexpr char kReductions[] = "100";
 #endif
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
@@ -25,7 +25,7 @@ class Stopped : public ::testing::TestWithParam<int> {};
 TEST_P(Stopped, RankIsNamedAndGoesOnWhenContinued) {
   const int victim = GetParam();
   const int reporter = victim == 0 ? 1 : 0;
-  Job job({3, {"allreduce_rounds", kRounds}});
+  Job job({3, {"allreduce_rounds", kReductions}});
   ASSERT_TRUE(job.waitForLineEverywhere("ready"));
   job.kill(victim, SIGSTOP);
   const bool told = job.waitForLine(reporter, name(victim) + " on testhost", 2500ms) &&
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Victims, Stopped, ::testing::Values(0, 1));
 
 // The one that usually warns, and the one that warns of it.
 TEST(StoppedTogether, RanksAreNamedByWhoeverRuns) {
-  Job job({3, {"allreduce_rounds", kRounds}});
+  Job job({3, {"allreduce_rounds", kReductions}});
   ASSERT_TRUE(job.waitForLineEverywhere("ready"));
   for (const int victim : {0, 1}) job.kill(victim, SIGSTOP);
   bool told = true;

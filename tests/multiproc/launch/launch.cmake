@@ -5,6 +5,7 @@ target_link_libraries(launch_actor PRIVATE farandole_bootstrap)
 file(GLOB launch_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
 list(FILTER launch_test_sources EXCLUDE REGEX "/actor\\.cc$")
 add_executable(multiproc_launch ${launch_test_sources})
+farandole_unity(multiproc_launch ${launch_test_sources})
 target_link_libraries(multiproc_launch PRIVATE farandole_launch GTest::gtest_main GTest::gmock)
 target_include_directories(multiproc_launch PRIVATE ${CMAKE_CURRENT_LIST_DIR}/..)
 target_compile_definitions(multiproc_launch PRIVATE

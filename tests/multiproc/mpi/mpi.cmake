@@ -7,6 +7,7 @@ find_library(FARANDOLE_MPICH_LIBRARY mpich)
 
 file(GLOB mpi_case_sources CONFIGURE_DEPENDS ${mpi_dir}/case_*.cc)
 add_executable(mpi_rank ${mpi_dir}/rank.cc ${mpi_case_sources})
+farandole_unity(mpi_rank ${mpi_case_sources})
 target_link_libraries(mpi_rank PRIVATE farandole_collective)
 target_include_directories(mpi_rank PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 

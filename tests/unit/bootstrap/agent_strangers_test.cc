@@ -18,7 +18,7 @@
 #include "unit/bootstrap/children.h"
 
 namespace farandole {
-namespace {
+namespace agent_strangers_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -206,5 +206,5 @@ TEST(AgentStrangers, AnotherUsersAgentIsNotTrusted) {
   EXPECT_THAT(status.message(), HasSubstr("belongs to user 65534"));
 }
 
-}  // namespace
+}  // namespace agent_strangers_test
 }  // namespace farandole

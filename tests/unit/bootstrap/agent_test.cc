@@ -18,7 +18,7 @@
 #include "unit/bootstrap/children.h"
 
 namespace farandole {
-namespace {
+namespace agent_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -390,5 +390,5 @@ TEST(AgentTest, ThreadsShareOneClient) {
   EXPECT_EQ(wrong, 0);
 }
 
-}  // namespace
+}  // namespace agent_test
 }  // namespace farandole

@@ -11,7 +11,7 @@
 #include "unit/bootstrap/children.h"
 
 namespace farandole {
-namespace {
+namespace handshake_test {
 
 using test::kJob;
 using test::kOtherSecret;
@@ -228,5 +228,5 @@ TEST(AbstractAddress, IsChecked) {
   EXPECT_FALSE(parseAbstractAddress("@" + std::string(200, 'a')).ok());
 }
 
-}  // namespace
+}  // namespace handshake_test
 }  // namespace farandole

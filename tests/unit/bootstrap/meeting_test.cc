@@ -23,7 +23,7 @@
 #include "unit/bootstrap/children.h"
 
 namespace farandole {
-namespace {
+namespace meeting_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -398,5 +398,5 @@ TEST(Meeting, BadArgumentsAreRefused) {
   EXPECT_EQ(test::failures(children.results(seconds(20))), "");
 }
 
-}  // namespace
+}  // namespace meeting_test
 }  // namespace farandole

@@ -9,7 +9,7 @@
 #include "unit/collective/local_group.h"
 
 namespace farandole::testing {
-namespace {
+namespace allreduce_test {
 
 constexpr DType kDTypes[] = {DType::kUint8,     DType::kInt8,    DType::kUint16,  DType::kInt16,
                              DType::kInt32,     DType::kInt64,   DType::kFloat16, DType::kBfloat16,
@@ -250,5 +250,5 @@ TEST(AllreduceValues, EveryWayGivesTheSameBits) {
   });
 }
 
-}  // namespace
+}  // namespace allreduce_test
 }  // namespace farandole::testing

@@ -8,7 +8,7 @@
 #include "unit/collective/local_group.h"
 
 namespace farandole::testing {
-namespace {
+namespace move_test {
 
 constexpr std::int64_t kCounts[] = {0, 1, 7, 64, 1000, 8191, 20000, 70000, 150001};
 constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kFloat32, DType::kComplex128};
@@ -214,5 +214,5 @@ TEST_P(Move, BarrierHoldsEverybodyBack) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Move, ::testing::Values(1, 2, 3, 5, 8));
 
-}  // namespace
+}  // namespace move_test
 }  // namespace farandole::testing

@@ -7,7 +7,7 @@
 #include "unit/collective/local_group.h"
 
 namespace farandole::testing {
-namespace {
+namespace reduce_scatter_test {
 
 constexpr std::int64_t kCounts[] = {0, 1, 15, 64, 1000, 9000, 40000, 90001};
 constexpr DType kDTypes[] = {DType::kInt8, DType::kBfloat16, DType::kFloat32, DType::kFloat64};
@@ -78,5 +78,5 @@ TEST_P(ReduceScatter, RandomCasesMatchReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, ReduceScatter, ::testing::Values(1, 2, 3, 4, 5, 8));
 
-}  // namespace
+}  // namespace reduce_scatter_test
 }  // namespace farandole::testing

@@ -11,7 +11,7 @@
 #include "ordered_members.h"
 
 namespace farandole::test {
-namespace {
+namespace ordered_lane_trouble_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -267,5 +267,5 @@ TEST(OrderedLeaving, NothingFollowsTheLastWord) {
   EXPECT_TRUE(group.failure.ok()) << group.failure.message();
 }
 
-}  // namespace
+}  // namespace ordered_lane_trouble_test
 }  // namespace farandole::test

@@ -96,8 +96,8 @@ class WatchTest : public ::testing::Test {
   }
   // What rank 0 says itself.
   void zeroLeaves(std::uint32_t mark) { LeaveMarks(*zero_, {0, 1, -1}).leave(mark); }
-  bool isGone(int milliseconds) {
-    for (int i = 0; i < milliseconds && !one_->isGone(0); ++i) ::usleep(1000);
+  bool isGone(int limitMs) {
+    for (int i = 0; i < limitMs && !one_->isGone(0); ++i) ::usleep(1000);
     return one_->isGone(0);
   }
   int named() {

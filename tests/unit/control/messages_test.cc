@@ -9,7 +9,7 @@
 #include "control/ordered_record.h"
 
 namespace farandole {
-namespace {
+namespace messages_test {
 
 constexpr int kMembers = 2;
 
@@ -316,5 +316,5 @@ TEST(Meta, FirstDimensionsOfAGatherMayDiffer) {
   EXPECT_FALSE(agree(a, b));
 }
 
-}  // namespace
+}  // namespace messages_test
 }  // namespace farandole

@@ -7,7 +7,7 @@
 #include "control/agreement.h"
 
 namespace farandole {
-namespace {
+namespace ordered_record_test {
 
 using ::testing::StartsWith;
 
@@ -166,5 +166,5 @@ TEST_F(Agreement, HasATextOfBoundedLength) {
   EXPECT_THAT(found->text, StartsWith("ranks disagree about 'loss'; shape: rank 0 has [1]"));
 }
 
-}  // namespace
+}  // namespace ordered_record_test
 }  // namespace farandole

@@ -11,7 +11,7 @@
 #include <map>
 
 namespace farandole {
-namespace {
+namespace identity_test {
 
 using ::testing::HasSubstr;
 
@@ -217,5 +217,5 @@ TEST_F(IdentityTest, NonsenseIsNamed) {
   EXPECT_THAT(refusal(), HasSubstr("RANK=first: expected a whole number"));
 }
 
-}  // namespace
+}  // namespace identity_test
 }  // namespace farandole

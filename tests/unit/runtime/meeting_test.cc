@@ -9,7 +9,7 @@
 #include "unit/runtime/listening.h"
 
 namespace farandole {
-namespace {
+namespace meeting_test {
 
 using ::testing::HasSubstr;
 
@@ -186,5 +186,5 @@ TEST(PlaceTest, NonsenseIsRefused) {
   EXPECT_FALSE(decodePlace(bytes + "x").ok());
 }
 
-}  // namespace
+}  // namespace meeting_test
 }  // namespace farandole

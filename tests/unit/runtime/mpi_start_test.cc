@@ -13,7 +13,7 @@
 #include "unit/runtime/listening.h"
 
 namespace farandole {
-namespace {
+namespace mpi_start_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -201,5 +201,5 @@ TEST_F(MpiStartTest, RanksOfOneMachineListenOnLoopbackOnly) {
   for (const LinkAddress& address : addresses) EXPECT_TRUE(address.isLoopback()) << address.text();
 }
 
-}  // namespace
+}  // namespace mpi_start_test
 }  // namespace farandole

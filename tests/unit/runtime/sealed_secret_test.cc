@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 
 namespace farandole {
-namespace {
+namespace sealed_secret_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -177,5 +177,5 @@ TEST_F(SealedSecretTest, UselessPublicPartsAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace sealed_secret_test
 }  // namespace farandole

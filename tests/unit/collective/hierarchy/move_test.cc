@@ -6,7 +6,7 @@
 #include "unit/collective/hierarchy/machines_group.h"
 
 namespace farandole::testing {
-namespace {
+namespace move_test {
 
 constexpr std::int64_t kSizes[] = {0,     1,     16,    1000,  2032,   2048,   4096,  16368,
                                    16384, 16400, 32768, 50000, 131072, 131200, 300000};
@@ -181,5 +181,5 @@ TEST(HierarchyBarrier, WaitsForEverybody) {
   });
 }
 
-}  // namespace
+}  // namespace move_test
 }  // namespace farandole::testing

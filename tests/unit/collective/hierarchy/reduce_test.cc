@@ -6,7 +6,7 @@
 #include "unit/collective/hierarchy/machines_group.h"
 
 namespace farandole::testing {
-namespace {
+namespace reduce_test {
 
 constexpr DType kDTypes[] = {DType::kUint8,     DType::kInt8,    DType::kUint16,  DType::kInt16,
                              DType::kInt32,     DType::kInt64,   DType::kFloat16, DType::kBfloat16,
@@ -236,5 +236,5 @@ TEST(HierarchyStatistics, TellsWhatWasReducedWithoutCopies) {
   });
 }
 
-}  // namespace
+}  // namespace reduce_test
 }  // namespace farandole::testing

@@ -8,7 +8,7 @@
 #include "fake_machine.h"
 
 namespace farandole {
-namespace {
+namespace horovodrun_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -160,5 +160,5 @@ TEST_F(HorovodrunConfig, MistakesNameTheLine) {
   EXPECT_EQ(run("--config-file " + path + " cmd"), "-- cmd");
 }
 
-}  // namespace
+}  // namespace horovodrun_test
 }  // namespace farandole

@@ -4,7 +4,7 @@
 #include "fake_machine.h"
 
 namespace farandole {
-namespace {
+namespace ipexrun_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -155,5 +155,5 @@ TEST(Ipexrun, WordsForMpi) {
               HasSubstr("--network-interfaces eth0 --env A=b"));
 }
 
-}  // namespace
+}  // namespace ipexrun_test
 }  // namespace farandole

@@ -4,7 +4,7 @@
 #include "fake_machine.h"
 
 namespace farandole {
-namespace {
+namespace mpirun_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -126,5 +126,5 @@ TEST(Mpirun, UnknownParametersAreNotes) {
               HasSubstr("~/.ssh/config"));
 }
 
-}  // namespace
+}  // namespace mpirun_test
 }  // namespace farandole

@@ -4,7 +4,7 @@
 #include "fake_machine.h"
 
 namespace farandole {
-namespace {
+namespace torchrun_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -76,5 +76,5 @@ TEST(Torchrun, TheEnvironmentGivesFlagsThatTheCommandLineOutranks) {
   EXPECT_THAT(run("t.py", pod), StartsWith("error: --nnodes 2: "));
 }
 
-}  // namespace
+}  // namespace torchrun_test
 }  // namespace farandole

@@ -7,7 +7,7 @@
 #include <thread>
 
 namespace farandole {
-namespace {
+namespace bounded_command_test {
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(5)); }
 
@@ -65,5 +65,5 @@ TEST(BoundedCommand, WhatCannotBeStartedSaysSo) {
   EXPECT_NE(runBounded({"/etc/passwd"}, soon()).startError, 0);
 }
 
-}  // namespace
+}  // namespace bounded_command_test
 }  // namespace farandole

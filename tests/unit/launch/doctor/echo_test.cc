@@ -15,7 +15,7 @@
 #include "launch/doctor/tcp_probe.h"
 
 namespace farandole {
-namespace {
+namespace echo_test {
 
 using testing::HasSubstr;
 
@@ -187,5 +187,5 @@ TEST(PortRange, Parsed) {
   }
 }
 
-}  // namespace
+}  // namespace echo_test
 }  // namespace farandole

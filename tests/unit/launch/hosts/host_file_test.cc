@@ -12,7 +12,7 @@
 #include "unit/launch/hosts/temp_folder.h"
 
 namespace farandole {
-namespace {
+namespace host_file_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -112,5 +112,5 @@ TEST(HostFile, RandomBytesNeverCrash) {
   }
 }
 
-}  // namespace
+}  // namespace host_file_test
 }  // namespace farandole

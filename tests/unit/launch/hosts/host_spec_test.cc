@@ -7,7 +7,7 @@
 #include <set>
 
 namespace farandole {
-namespace {
+namespace host_spec_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -165,5 +165,5 @@ TEST(HostSpec, RandomTextNeverGivesABadHost) {
   }
 }
 
-}  // namespace
+}  // namespace host_spec_test
 }  // namespace farandole

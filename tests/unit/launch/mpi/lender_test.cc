@@ -16,7 +16,7 @@
 #include "bootstrap/unix_socket.h"
 
 namespace farandole::mpi {
-namespace {
+namespace lender_test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -119,5 +119,5 @@ TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
   EXPECT_THAT(ticket.status().message(), testing::HasSubstr("Too many open files"));
 }
 
-}  // namespace
+}  // namespace lender_test
 }  // namespace farandole::mpi

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 namespace farandole::mpi {
-namespace {
+namespace ticket_test {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -78,5 +78,5 @@ TEST(MpiTicket, RankIsTheStartersWord) {
   EXPECT_EQ(rankOf({}), -1);
 }
 
-}  // namespace
+}  // namespace ticket_test
 }  // namespace farandole::mpi
