@@ -1,10 +1,11 @@
 # The farandole command: the launcher and whatever other commands this build has. Included last, when
 # all their targets are known.
 option(FARANDOLE_BENCH "The command has the subcommand bench" ON)
-if(TARGET farandole_launch)
-  add_executable(farandole_command ${CMAKE_CURRENT_LIST_DIR}/launch/main.cc)
+if(TARGET farandole_run)
+  file(GLOB command_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/command/*.cc)
+  add_executable(farandole_command ${command_sources})
   set_target_properties(farandole_command PROPERTIES OUTPUT_NAME farandole)
-  target_link_libraries(farandole_command PRIVATE farandole_launch)
+  target_link_libraries(farandole_command PRIVATE farandole_run farandole_doctor farandole_init farandole_compat)
   farandole_self_contained(farandole_command)
   if(FARANDOLE_BENCH AND TARGET farandole_bench)
     target_link_libraries(farandole_command PRIVATE farandole_bench)

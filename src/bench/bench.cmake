@@ -7,4 +7,4 @@ find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 target_link_libraries(farandole_bench PUBLIC farandole_collective CLI11::CLI11
-  PRIVATE farandole_launch fmt::fmt-header-only nlohmann_json::nlohmann_json)
+  PRIVATE farandole_launch_hosts farandole_launch_ssh farandole_process fmt::fmt-header-only nlohmann_json::nlohmann_json)

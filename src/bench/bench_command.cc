@@ -145,8 +145,8 @@ void addChatter(CLI::App& bench) {
 
 }  // namespace
 
-void addBenchCommand(CLI::App& app) {
-  CLI::App* bench = app.add_subcommand("bench", "measure this machine, beside other libraries");
+BenchCommand::BenchCommand(CLI::App& app) {
+  CLI::App* const bench = &app;
   bench->require_subcommand(1);
   addCollective(*bench);
   addTensors(*bench);

@@ -5,9 +5,14 @@
 
 namespace farandole {
 
-// Adds the subcommand `bench` to the command line. It runs inside app.parse(): the process must
-// have no other threads by then (the bench forks ranks), and a failure is thrown as
-// CLI::RuntimeError, which the caller's app.exit() turns into the exit code.
-void addBenchCommand(CLI::App& app);
+// Adds its subcommands and their options to `app`, which is its own. They run inside app.parse():
+// the process must have no other threads by then (the bench forks ranks), and a failure is thrown
+// as CLI::RuntimeError, which carries the exit code.
+class BenchCommand {
+ public:
+  explicit BenchCommand(CLI::App& app);
+  // All has been done by then.
+  int execute() { return 0; }
+};
 
 }  // namespace farandole

@@ -10,7 +10,7 @@
 #include "bench/launch_report.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
-#include "launch/own_command.h"
+#include "process/own_command.h"
 
 namespace farandole::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "bench/peers.h"
 #include "bench/processors.h"
-#include "launch/own_command.h"
+#include "process/own_command.h"
 
 namespace farandole::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "bench/launch_process.h"
 #include "launch/hosts/host_spec.h"
-#include "launch/remote/ssh_command.h"
+#include "launch/ssh/ssh_command.h"
 
 namespace farandole::bench {
 

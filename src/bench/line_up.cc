@@ -4,7 +4,7 @@
 
 #include "bench/engine_rank.h"
 #include "bench/peers.h"
-#include "launch/own_command.h"
+#include "process/own_command.h"
 
 namespace farandole::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include "bench/model_shapes.h"
 #include "bench/pattern.h"
 #include "bench/rank_side.h"
-#include "launch/core_library.h"
+#include "process/core_library.h"
 
 namespace farandole::bench {
 namespace {

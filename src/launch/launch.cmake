@@ -1,15 +1,39 @@
-# The launcher, without main(): the command is put together in ../command.cmake.
+# What the command is made of, from the bottom up; main() and the table of subcommands are put together in ../command.cmake.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 # Debian's package names the shared library; the static one lies beside it.
 find_library(yaml_cpp NAMES libyaml-cpp.a yaml-cpp REQUIRED)
-file(GLOB_RECURSE launch_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
-list(FILTER launch_sources EXCLUDE REGEX "/main\\.cc$")
-add_library(farandole_launch STATIC ${launch_sources})
-farandole_unity(farandole_launch ${launch_sources})
-target_link_libraries(farandole_launch PUBLIC farandole_bootstrap farandole_base CLI11::CLI11 nlohmann_json::nlohmann_json
-  ${yaml_cpp})
-target_link_libraries(farandole_launch PRIVATE ${CMAKE_DL_LIBS})
+
+# Processes of this machine: starting, finding and ending them, and what CPUs they may use.
+farandole_layer(process DEPENDS bootstrap base)
+target_link_libraries(farandole_process PRIVATE ${CMAKE_DL_LIBS})
 # Loaded by those who need it (core_library.h), not linked.
-target_compile_definitions(farandole_launch PRIVATE FARANDOLE_CORE_LIBRARY="$<TARGET_SONAME_FILE_NAME:farandole>")
+target_compile_definitions(farandole_process PRIVATE FARANDOLE_CORE_LIBRARY="$<TARGET_SONAME_FILE_NAME:farandole>")
+
+# The launcher.
+farandole_layer(launch/output DEPENDS base)
+farandole_layer(launch/hosts DEPENDS process base)
+farandole_layer(launch/ssh DEPENDS process base)
+farandole_layer(launch/facts DEPENDS launch/hosts process bootstrap base)
+target_link_libraries(farandole_launch_facts PUBLIC nlohmann_json::nlohmann_json PRIVATE OpenSSL::Crypto)
+farandole_layer(launch/plan DEPENDS launch/ssh process bootstrap base)
+farandole_layer(launch/mpi DEPENDS launch/plan launch/ssh process bootstrap base)
+farandole_layer(launch/local DEPENDS launch/mpi launch/output launch/plan process bootstrap base)
+farandole_layer(launch/remote DEPENDS launch/facts launch/hosts launch/local launch/output launch/plan launch/ssh process
+  bootstrap base)
+target_link_libraries(farandole_launch_remote PRIVATE OpenSSL::Crypto)
+farandole_layer(launch/supervise DEPENDS launch/hosts launch/local launch/mpi launch/output launch/plan launch/remote process
+  bootstrap base)
+add_library(farandole_launch INTERFACE)
+target_link_libraries(farandole_launch INTERFACE farandole_launch_supervise)
+
+# The subcommands, and the names of other launchers.
+farandole_layer(compat DEPENDS launch/plan process base)
+target_link_libraries(farandole_compat PRIVATE ${yaml_cpp})
+farandole_layer(init DEPENDS process base)
+target_link_libraries(farandole_init PUBLIC CLI11::CLI11)
+farandole_layer(doctor DEPENDS launch/remote launch/facts launch/hosts launch/output launch/ssh process base)
+target_link_libraries(farandole_doctor PUBLIC CLI11::CLI11)
+farandole_layer(run DEPENDS doctor launch/supervise launch/remote launch/mpi launch/plan launch/hosts launch/output base)
+target_link_libraries(farandole_run PUBLIC CLI11::CLI11 PRIVATE ${yaml_cpp})

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "compat/horovodrun_config.h"
 #include "fuzz.h"
-#include "launch/compat/horovodrun_config.h"
-#include "launch/run_config.h"
+#include "run/run_config.h"
 
 namespace farandole::fuzz {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "doctor/checks.h"
+#include "doctor/report.h"
 #include "fuzz.h"
-#include "launch/doctor/checks.h"
-#include "launch/doctor/facts.h"
-#include "launch/doctor/report.h"
+#include "launch/facts/facts.h"
 
 namespace farandole::fuzz {
 namespace {

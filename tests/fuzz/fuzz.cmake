@@ -25,11 +25,13 @@ if(FARANDOLE_FUZZ)
   endfunction()
 
   set(fashion ../examples/01_fashion_mnist)
-  set(hosts host_spec host_list host_range host_file read_file text scheduler slurm_allocation batch_allocation cpu_list)
+  set(hosts host_spec host_list host_range host_file scheduler slurm_allocation batch_allocation)
   list(TRANSFORM hosts REPLACE "(.+)" "launch/hosts/\\1.cc")
-  set(checks fact_access facts_request checks checks_inputs checks_limits checks_network checks_software checks_ssh
+  list(APPEND hosts base/files.cc base/text.cc process/cpu_list.cc)
+  set(checks checks checks_inputs checks_limits checks_network checks_software checks_ssh
     checks_surroundings matrix report)
-  list(TRANSFORM checks REPLACE "(.+)" "launch/doctor/\\1.cc")
+  list(TRANSFORM checks REPLACE "(.+)" "doctor/\\1.cc")
+  list(APPEND checks launch/facts/fact_access.cc launch/facts/facts_request.cc)
 
   find_package(nlohmann_json REQUIRED)
   find_package(yaml-cpp REQUIRED)
@@ -40,8 +42,7 @@ if(FARANDOLE_FUZZ)
   farandole_fuzzer(agent_frame launch/remote/agent_wire.cc)
   farandole_fuzzer(link_frame transport/frame.cc transport/link_address.cc transport/inbox.cc transport/outbox.cc transport/wire_security.cc)
   farandole_fuzzer(host_list ${hosts})
-  farandole_fuzzer(config launch/run_config.cc launch/compat/horovodrun_config.cc launch/suggest.cc
-    launch/hosts/text.cc)
+  farandole_fuzzer(config run/run_config.cc compat/horovodrun_config.cc base/suggest.cc base/text.cc)
   farandole_fuzzer(doctor ${checks})
   # Plays against whole layers.
   add_executable(fuzz_peer ${CMAKE_CURRENT_LIST_DIR}/peer_fuzz.cc)

@@ -2,10 +2,10 @@
 // that comes out is safe to hand to ssh, a list that was read is printed and read as the same, and
 // errors are one line.
 #include "fuzz.h"
-#include "launch/hosts/cpu_list.h"
 #include "launch/hosts/host_file.h"
 #include "launch/hosts/host_spec.h"
 #include "launch/hosts/scheduler.h"
+#include "process/cpu_list.h"
 
 namespace farandole::fuzz {
 namespace {

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <utility>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_list.h"
-#include "launch/hosts/read_file.h"
-#include "launch/hosts/text.h"
 
 namespace farandole {
 namespace {

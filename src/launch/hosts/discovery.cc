@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "launch/hosts/captured_run.h"
+#include "base/text.h"
 #include "launch/hosts/host_list.h"
-#include "launch/hosts/text.h"
+#include "process/bounded_command.h"
 
 namespace farandole {
 namespace {
@@ -57,16 +57,22 @@ Result<std::vector<HostSpec>> discoverHosts(const std::string& script, int slots
     if (errno != EACCES) return Status::fromErrno(name, errno);
     return Status::invalid(name + " is not executable; type: chmod +x " + script);
   }
-  auto run = runCaptured(file, {script}, deadline, kMostScriptBytes);
-  if (!run.ok()) {
-    return Status(run.status().code(), name + ": " + run.status().message());
+  CommandRequest request{{script}, file};
+  request.mostOutput = kMostScriptBytes;
+  request.endsAtMost = true;
+  const CommandEnd end = runCommand(request, deadline);
+  if (end.startError != 0) return Status(end.start.code(), name + ": " + end.start.message());
+  if (end.timedOut) return Status::timeout(name + ": has not ended in time");
+  if (end.tooMuch) {
+    return Status::invalid(name + ": printed more than " + std::to_string(kMostScriptBytes) +
+                           " bytes");
   }
-  if (run->waitStatus != 0) {
-    const std::string last = lastLineOf(run->err);
-    return Status::unavailable(name + " failed (" + describeEnd(run->waitStatus) + ")" +
+  if (end.waitStatus != 0) {
+    const std::string last = lastLineOf(end.err);
+    return Status::unavailable(name + " failed (" + describeEnd(end.waitStatus) + ")" +
                                (last.empty() ? "" : ": " + last));
   }
-  return parseDiscovered(run->out, script, slotsPerHost);
+  return parseDiscovered(end.out, script, slotsPerHost);
 }
 
 }  // namespace farandole

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "launch/hosts/host_list.h"
-#include "launch/hosts/read_file.h"
-#include "launch/hosts/text.h"
 
 namespace farandole {
 namespace {

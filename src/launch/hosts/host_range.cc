@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "launch/hosts/text.h"
+#include "base/text.h"
 
 namespace farandole {
 namespace {

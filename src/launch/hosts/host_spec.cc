@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/host_range.h"
-#include "launch/hosts/text.h"
 
 namespace farandole {
 namespace {

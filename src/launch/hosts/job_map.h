@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/hosts/cpu_list.h"
+#include "process/cpu_list.h"
 
 namespace farandole {
 

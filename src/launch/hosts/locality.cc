@@ -11,8 +11,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/parallel.h"
 #include "launch/hosts/name_lookup.h"
-#include "launch/parallel.h"
 
 namespace farandole {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "launch/within.h"
+#include "base/within.h"
 
 namespace farandole {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "launch/hosts/text.h"
+#include "base/text.h"
 
 namespace farandole {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_file.h"
-#include "launch/hosts/text.h"
 
 namespace farandole {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/host_range.h"
-#include "launch/hosts/text.h"
 
 namespace farandole {
 namespace {

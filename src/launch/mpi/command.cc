@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "launch/remote/agent.h"
-#include "launch/trusted_path.h"
+#include "launch/ssh/trusted_path.h"
+#include "process/machine_identity.h"
 
 namespace farandole::mpi {
 namespace {
@@ -230,8 +230,8 @@ std::vector<std::string> lenderWords(const std::string& treeId, const std::strin
       "f=$(readlink -f \"$f\" 2>/dev/null) && test -x \"$f\" || continue; "
       "if { test \"$f\" = \"$o\" && test \"$(cat /proc/sys/kernel/random/boot_id) $(readlink "
       "/proc/self/ns/pid)\" = " +
-      quoted(remote::machineIdentity()) + "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " +
-      job + " " + std::to_string(seconds) +
+      quoted(machineIdentity()) + "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " + job + " " +
+      std::to_string(seconds) +
       "; fi; w=\"$w; $no\"; done; "
       "echo \"there is no farandole on $(hostname) that may be executed$w\" >&2; exit 1";
   return {"/bin/sh", "-c", std::move(script)};

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "launch/job_plan.h"
 #include "launch/mpi/starter.h"
-#include "launch/remote/ssh_command.h"
+#include "launch/plan/job_plan.h"
+#include "launch/ssh/ssh_command.h"
 
 namespace farandole::mpi {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/job_plan.h"
 #include "launch/mpi/ticket.h"
+#include "launch/plan/job_plan.h"
 
 namespace farandole::mpi {
 

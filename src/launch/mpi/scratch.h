@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/job_plan.h"
+#include "launch/plan/job_plan.h"
 
 namespace farandole::mpi {
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "launch/hosts/captured_run.h"
+#include "process/bounded_command.h"
 
 namespace farandole::mpi {
 namespace {
@@ -135,11 +135,13 @@ Result<Starter> findStarter(std::string_view wanted) {
   for (const std::string& name : *candidates) {
     for (const std::string& path : inPath(name)) {
       if (!isExecutable(path) || isOurs(path)) continue;
-      auto asked =
-          runCaptured("/usr/bin/env", {"env", "PATH=" + pathBefore(path), path, "--version"},
-                      Deadline::after(std::chrono::seconds(10)), kMostText);
-      if (!asked.ok()) continue;
-      std::optional<Starter> found = starterFrom(asked->out + asked->err);
+      CommandRequest request{{"env", "PATH=" + pathBefore(path), path, "--version"},
+                             "/usr/bin/env"};
+      request.mostOutput = kMostText;
+      request.endsAtMost = true;
+      const CommandEnd asked = runCommand(request, Deadline::after(std::chrono::seconds(10)));
+      if (asked.startError != 0 || asked.timedOut || asked.tooMuch) continue;
+      std::optional<Starter> found = starterFrom(asked.out + asked.err);
       if (!found || !fits(*found, wanted)) continue;
       found->program = path;
       return *found;

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "launch/mpi/ticket.h"
-#include "launch/passed_environment.h"
+#include "launch/plan/passed_environment.h"
 
 namespace farandole::mpi {
 namespace {

@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <chrono>
 
-#include "launch/hosts/captured_run.h"
 #include "launch/mpi/command.h"
 #include "launch/mpi/scratch.h"
 #include "launch/mpi/starter_environment.h"
-#include "launch/own_command.h"
-#include "launch/spawn.h"
+#include "process/bounded_command.h"
+#include "process/own_command.h"
+#include "process/spawn.h"
 
 extern char** environ;
 

@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "launch/job_marks.h"
-#include "launch/job_plan.h"
 #include "launch/mpi/starter.h"
-#include "launch/remote/ssh_command.h"
-#include "launch/signals.h"
+#include "launch/plan/job_plan.h"
+#include "launch/ssh/ssh_command.h"
+#include "process/job_marks.h"
+#include "process/signals.h"
 
 namespace farandole::mpi {
 

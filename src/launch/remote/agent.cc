@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "bootstrap/unix_socket.h"
-#include "launch/cpus.h"
-#include "launch/listening.h"
-#include "launch/poll_for.h"
 #include "launch/remote/same_addresses.h"
 #include "launch/remote/tree.h"
+#include "process/cpus.h"
+#include "process/listening.h"
+#include "process/machine_identity.h"
+#include "process/poll_for.h"
 
 namespace farandole::remote {
 namespace {
@@ -47,14 +48,6 @@ std::string variable(const char* name) {
 }
 
 }  // namespace
-
-std::string machineIdentity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  char space[64] = {};
-  const ssize_t n = ::readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
-  return boot + " " + std::string(space, n > 0 ? static_cast<std::size_t>(n) : 0);
-}
 
 Agent::Agent() : ranks_(*this) {}
 Agent::~Agent() = default;

@@ -16,13 +16,13 @@
 #include "base/suspension.h"
 #include "bootstrap/agent_server.h"
 #include "bootstrap/out_buffer.h"
-#include "launch/doctor/probe.h"
-#include "launch/local_ranks.h"
-#include "launch/output_pace.h"
+#include "launch/facts/probe.h"
+#include "launch/local/local_ranks.h"
+#include "launch/output/output_pace.h"
 #include "launch/remote/agent_wire.h"
 #include "launch/remote/mailbox.h"
 #include "launch/remote/output_splice.h"
-#include "launch/signals.h"
+#include "process/signals.h"
 
 namespace farandole::remote {
 
@@ -89,9 +89,5 @@ class Agent : private LocalRanks::Listener {
   bool finish_ = false;
   bool broken_ = false;  // the pipe
 };
-
-// What this machine is, so that two names of one machine can be told from two machines: the
-// kernel's boot and the namespace that process numbers belong to.
-std::string machineIdentity();
 
 }  // namespace farandole::remote

@@ -15,8 +15,8 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire.h"
-#include "launch/job_plan.h"
-#include "launch/output_writer.h"
+#include "launch/output/output_writer.h"
+#include "launch/plan/job_plan.h"
 
 namespace farandole::remote {
 

@@ -11,9 +11,9 @@
 #include <cstring>
 #include <span>
 
-#include "launch/command_lookup.h"
-#include "launch/spawn.h"
-#include "launch/trusted_path.h"
+#include "launch/ssh/trusted_path.h"
+#include "process/command_lookup.h"
+#include "process/spawn.h"
 
 extern char** environ;
 

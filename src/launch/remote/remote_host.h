@@ -19,12 +19,12 @@
 #include "base/status.h"
 #include "base/suspension.h"
 #include "bootstrap/out_buffer.h"
-#include "launch/local_ranks.h"
+#include "launch/local/local_ranks.h"
 #include "launch/remote/agent_wire.h"
-#include "launch/remote/ssh_command.h"
-#include "launch/remote/ssh_failure.h"
 #include "launch/remote/tree.h"
-#include "launch/signals.h"
+#include "launch/ssh/ssh_command.h"
+#include "launch/ssh/ssh_failure.h"
+#include "process/signals.h"
 
 namespace farandole::remote {
 

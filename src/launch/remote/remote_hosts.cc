@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launch/remote/ssh_settings.h"
+#include "launch/ssh/ssh_settings.h"
 
 namespace farandole::remote {
 namespace {

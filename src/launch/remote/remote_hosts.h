@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "launch/job_plan.h"
+#include "launch/plan/job_plan.h"
 #include "launch/remote/remote_host.h"
 
 namespace farandole::remote {

@@ -1,24 +1,13 @@
 #include "launch/remote/same_addresses.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "launch/doctor/fact_items.h"
-#include "launch/doctor/links.h"
+#include "launch/facts/fact_items.h"
+#include "launch/facts/link_addresses.h"
 #include "launch/hosts/advertised.h"
 
 namespace farandole::remote {
-
-std::string networkIdentity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  char space[64] = {};
-  const ssize_t n = ::readlink("/proc/self/ns/net", space, sizeof(space) - 1);
-  return boot + " " + std::string(space, n > 0 ? static_cast<std::size_t>(n) : 0);
-}
 
 std::vector<std::string> ownAddresses() {
   std::vector<std::string> addresses = linkAddresses({{"interfaces", fact_items::interfaces()}});

@@ -16,7 +16,6 @@ struct HostAddresses {
 };
 
 // This machine's, as an agent tells them.
-std::string networkIdentity();
 std::vector<std::string> ownAddresses();
 
 // What is wrong and what to type, or "". dataPorts: as the user gave them, or "".

@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "launch/command.h"
-#include "launch/first_cause.h"
+#include "launch/supervise/first_cause.h"
 
 namespace farandole::test {
 namespace {

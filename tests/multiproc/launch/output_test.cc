@@ -7,7 +7,7 @@
 #include <map>
 
 #include "launch/command.h"
-#include "launch/rank_output.h"
+#include "launch/output/rank_output.h"
 
 namespace farandole::test {
 namespace {

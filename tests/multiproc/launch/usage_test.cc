@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/suggest.h"
 #include "launch/command.h"
-#include "launch/suggest.h"
 
 namespace farandole::test {
 namespace {

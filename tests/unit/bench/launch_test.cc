@@ -18,7 +18,7 @@
 #include "bench/launch_process.h"
 #include "bench/launch_remote.h"
 #include "bench/launch_report.h"
-#include "launch/own_command.h"
+#include "process/own_command.h"
 
 namespace farandole::bench {
 namespace {

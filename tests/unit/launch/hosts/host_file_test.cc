@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/fd.h"
-#include "launch/hosts/read_file.h"
+#include "base/files.h"
 #include "unit/launch/hosts/temp_folder.h"
 
 namespace farandole {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "launch/bounded_command.h"
+#include "process/bounded_command.h"
 #include "unit/launch/hosts/temp_folder.h"
 
 namespace farandole::mpi {

@@ -1,0 +1,44 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+namespace farandole {
+
+Result<std::string> readFile(const std::string& path, std::size_t most,
+                             std::chrono::milliseconds patience) {
+  const Deadline deadline = Deadline::after(patience);
+  // Not blocking: a pipe nobody writes to must not hold us for ever.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return Status::fromErrno(path, errno);
+  std::string text;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof(buffer));
+    if (n == 0) return text;
+    if (n > 0) {
+      if (text.size() + static_cast<std::size_t>(n) > most) {
+        return Status::invalid(path + ": longer than " + std::to_string(most) + " bytes");
+      }
+      text.append(buffer, static_cast<std::size_t>(n));
+      // Only a pipe can go on for ever, and that one is cut off by its size.
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) return Status::fromErrno(path, errno);
+    if (deadline.passed()) {
+      return Status::timeout(path + ": its end did not come within " +
+                             std::to_string(patience.count() / 1000) + " s");
+    }
+    pollfd entry{fd.get(), POLLIN, 0};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline.left(std::chrono::seconds(1)));
+    ::poll(&entry, 1, static_cast<int>(left.count()));
+  }
+}
+
+}  // namespace farandole

@@ -1,0 +1,65 @@
+#include "command/registry.h"
+
+#include "doctor/doctor_command.h"
+#include "doctor/doctor_rank.h"
+#include "init/init_command.h"
+#include "launch/mpi/lender.h"
+#include "launch/remote/agent_command.h"
+#include "run/run_command.h"
+#ifdef FARANDOLE_WITH_BENCH
+#include "bench/bench_command.h"
+#endif
+
+namespace farandole {
+namespace {
+
+// A class T with T(CLI::App&) and execute(), and prepare() if CLI11 cannot read its words as typed:
+// it need know nothing of this table.
+template <typename T>
+class Adapted : public Command {
+ public:
+  explicit Adapted(CLI::App& app) : command_(app) {}
+  Result<std::vector<std::string>> prepare(std::vector<std::string> words) override {
+    if constexpr (requires { command_.prepare(std::move(words)); }) {
+      return command_.prepare(std::move(words));
+    } else {
+      return words;
+    }
+  }
+  int execute() override { return command_.execute(); }
+
+ private:
+  T command_;
+};
+
+template <typename T>
+constexpr Subcommand command(std::string_view name, std::string_view help) {
+  return {
+      name, help,
+      [](CLI::App& app) -> std::unique_ptr<Command> { return std::make_unique<Adapted<T>>(app); },
+      nullptr};
+}
+
+constexpr Subcommand hidden(std::string_view name, int (*run)(const std::vector<std::string>&)) {
+  return {name, {}, nullptr, run};
+}
+
+constexpr Subcommand kSubcommands[] = {
+    command<RunCommand>("run", "Start the ranks of a job on this machine and others"),
+    command<InitCommand>(
+        "init", "Write ssh keys, configuration and start scripts for workers in containers"),
+    command<DoctorCommand>("doctor", "Find out what would keep a job from running"),
+#ifdef FARANDOLE_WITH_BENCH
+    command<BenchCommand>("bench", "measure this machine, beside other libraries"),
+#endif
+    hidden("agent", remote::agentMain),
+    hidden("doctor-rank", doctorRankMain),
+    hidden("mpi-enter", mpi::enterMain),
+    hidden("mpi-lend", mpi::lendMain),
+};
+
+}  // namespace
+
+std::span<const Subcommand> subcommands() { return kSubcommands; }
+
+}  // namespace farandole

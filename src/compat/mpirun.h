@@ -1,0 +1,22 @@
+// Words of mpirun inside other commands: --mpi-args, --extra-mpi-params.
+#pragma once
+
+#include <string_view>
+
+#include "compat/run_words.h"
+#include "compat/translation.h"
+
+namespace farandole {
+
+// Adds what these words mean. `flag` is the one they were the value of, for messages.
+Status addMpirunWords(std::string_view flag, std::string_view words, const Surroundings& here,
+                      RunWords& run);
+
+// One parameter of Open MPI: --mca NAME VALUE. Those that mean nothing here become a note.
+Status applyMca(const std::string& name, const std::string& value, RunWords& run);
+
+// --bind-to and --map-by with what Open MPI and Hydra put behind the first word.
+Status applyBindTo(const std::string& value, RunWords& run);
+Status applyMapBy(const std::string& value, RunWords& run);
+
+}  // namespace farandole

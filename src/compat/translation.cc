@@ -1,0 +1,44 @@
+#include "compat/translation.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace farandole {
+
+Surroundings Surroundings::real() {
+  return {[](const char* name) { return std::getenv(name); },
+          [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; },
+          [] { return readTopology("/sys/devices/system"); }};
+}
+
+std::string Surroundings::env(const char* name) const {
+  const char* value = getEnv(name);
+  return value != nullptr ? value : "";
+}
+
+Translation beginTranslation(const Grammar& grammar, const Given& given) {
+  Translation translation;
+  if (given.has("--help")) {
+    translation.text = helpText(grammar);
+  } else if (given.has("--version")) {
+    translation.text = "farandole " FARANDOLE_VERSION "\n";
+  }
+  return translation;
+}
+
+Result<Translation> endTranslation(const Grammar& grammar, const Given& given, const RunWords& run,
+                                   const std::vector<std::string>& command) {
+  if (command.empty()) {
+    return Status::invalid("what shall be run? type for example: " + std::string(grammar.command) +
+                           " " + std::string(grammar.example) + " train.py");
+  }
+  Translation translation;
+  translation.words = run.words(command);
+  translation.notes = run.notes();
+  translation.quiet = given.has("--quiet");
+  translation.verbose = given.has("--verbose");
+  return translation;
+}
+
+}  // namespace farandole

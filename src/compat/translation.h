@@ -1,0 +1,52 @@
+// Old commands in the words of `farandole run`.
+//
+// Translators are pure: what they know of the machine comes through Surroundings, so that tests can
+// say what the machine is. They are called once, by the main thread, before anything is started.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compat/run_words.h"
+#include "compat/topology.h"
+
+namespace farandole {
+
+struct Translation {
+  std::vector<std::string> words;  // of `farandole run`: options, "--", command
+  std::vector<std::string> notes;  // what differs, one line each
+  std::string text;                // to be printed instead of running: help, version, --check-build
+  bool quiet = false;              // no notes
+  bool verbose = false;            // show the words
+};
+
+// What a translation may ask about the machine.
+struct Surroundings {
+  std::function<const char*(const char*)> getEnv;
+  std::function<bool(const std::string&)> exists;
+  std::function<Topology()> topology;
+
+  static Surroundings real();
+  // An empty value counts as unset.
+  std::string env(const char* name) const;
+};
+
+// What every translation begins with: the answer to --help and --version, otherwise no text.
+Translation beginTranslation(const Grammar& grammar, const Given& given);
+// And what it ends with. Without a command it is an error.
+Result<Translation> endTranslation(const Grammar& grammar, const Given& given, const RunWords& run,
+                                   const std::vector<std::string>& command);
+
+Result<Translation> translateHorovodrun(const std::vector<std::string>& words,
+                                        const Surroundings& here = Surroundings::real());
+Result<Translation> translateIpexrun(const std::vector<std::string>& words,
+                                     const Surroundings& here = Surroundings::real());
+Result<Translation> translateTorchrun(const std::vector<std::string>& words,
+                                      const Surroundings& here = Surroundings::real());
+// mpirun and mpiexec, of Open MPI and of Hydra (MPICH, Intel MPI).
+Result<Translation> translateMpirun(const std::vector<std::string>& words,
+                                    const Surroundings& here = Surroundings::real());
+
+}  // namespace farandole

@@ -1,0 +1,17 @@
+// The last thing the doctor tries: a small job on all hosts that computes (doctor_rank.h).
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "doctor/doctor.h"
+
+namespace farandole {
+
+// The command line of that job.
+std::vector<std::string> collectiveCommand(const DoctorSettings& settings);
+
+// Runs it; `told` becomes what rank 0 said. One finding.
+Findings checkCollective(const DoctorSettings& settings, Deadline deadline, nlohmann::json& told);
+
+}  // namespace farandole

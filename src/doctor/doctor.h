@@ -1,0 +1,46 @@
+// The whole visit: reach every host, collect its facts, try every link, judge.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "doctor/doctor_hosts.h"
+#include "doctor/finding.h"
+#include "launch/facts/facts.h"
+#include "launch/facts/probe.h"
+#include "launch/ssh/ssh_command.h"
+
+namespace farandole {
+
+// A probe for a remote host that ssh reaches; nothing: its facts and links are not checked. Called
+// from several threads at once.
+using MakeProbe = std::function<Result<std::unique_ptr<HostProbe>>(
+    const DoctorHost& host, const SshOptions& ssh, Deadline deadline)>;
+
+struct DoctorSettings {
+  std::vector<DoctorHost> hosts;
+  int ranks = 0;    // 0: as many as slots
+  int threads = 0;  // of each rank; 0: not said
+  SshOptions ssh;
+  PortRange ports;
+  std::string advertise;    // as for farandole run
+  bool collective = false;  // also a small job that computes, if nothing else is wrong
+  FactsRequest request;     // its names are filled in
+  Duration time = std::chrono::seconds(30);
+  MakeProbe makeProbe;  // empty: remote hosts are only reached
+};
+
+struct Diagnosis {
+  Findings findings;
+  nlohmann::json hosts = nlohmann::json::array();  // name and facts of each
+  nlohmann::json links = nlohmann::json::array();
+  nlohmann::json collective = nlohmann::json::object();  // see doctor_rank.h
+  double seconds = 0;
+};
+
+// Returns within settings.time, whatever the hosts do. Asks no questions, changes nothing.
+Diagnosis diagnose(const DoctorSettings& settings);
+
+}  // namespace farandole

@@ -1,0 +1,24 @@
+// Whether a remote host can be reached as the launcher will: its name, its port, its ssh.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "doctor/doctor_hosts.h"
+#include "doctor/finding.h"
+#include "launch/ssh/ssh_command.h"
+
+namespace farandole {
+
+struct Reach {
+  Findings findings;
+  bool reachable = false;  // a command ran there
+  std::string host;        // where ssh_config leads
+  int port = 0;
+};
+
+// Runs ssh at most twice, never with questions; returns by the deadline (and within about
+// the connect timeout + 10 s). Thread-safe.
+Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline deadline);
+
+}  // namespace farandole

@@ -1,0 +1,142 @@
+#include "doctor/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+
+#include "doctor/matrix.h"
+
+namespace farandole {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t kMostHostsNamed = 4;
+
+const char* nameOf(Severity severity) {
+  switch (severity) {
+    case Severity::kOk: return "ok";
+    case Severity::kWarning: return "warning";
+    case Severity::kError: return "error";
+  }
+  return "";
+}
+
+const char* colourOf(Severity severity) {
+  switch (severity) {
+    case Severity::kOk: return "\x1b[32m";
+    case Severity::kWarning: return "\x1b[33m";
+    case Severity::kError: return "\x1b[31m";
+  }
+  return "";
+}
+
+struct Row {
+  Finding finding;
+  std::vector<std::string> hosts;
+};
+
+bool sameTexts(const Finding& a, const Finding& b) {
+  return std::tie(a.severity, a.check, a.cause, a.evidence, a.fix) ==
+         std::tie(b.severity, b.check, b.cause, b.evidence, b.fix);
+}
+
+// Worst first; within that, in the order of the checks.
+std::vector<Row> rowsOf(const Findings& findings) {
+  std::vector<Row> rows;
+  for (const Finding& finding : findings) {
+    const auto same = std::find_if(rows.begin(), rows.end(), [&finding](const Row& row) {
+      return sameTexts(row.finding, finding);
+    });
+    if (same == rows.end()) {
+      rows.push_back({finding, {finding.host}});
+    } else {
+      same->hosts.push_back(finding.host);
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.finding.severity > b.finding.severity;
+  });
+  return rows;
+}
+
+std::string hostsOf(const Row& row) {
+  if (row.hosts.size() > kMostHostsNamed) return std::to_string(row.hosts.size()) + " hosts";
+  std::string text;
+  for (const std::string& host : row.hosts) text += (text.empty() ? "" : ",") + host;
+  return text.empty() ? "all" : text;
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+}
+
+std::string counted(std::size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::size_t count(const Findings& findings, Severity severity) {
+  return static_cast<std::size_t>(
+      std::count_if(findings.begin(), findings.end(),
+                    [severity](const Finding& finding) { return finding.severity == severity; }));
+}
+
+}  // namespace
+
+int exitCodeOf(const Findings& findings, bool strict) {
+  if (count(findings, Severity::kError) > 0) return 2;
+  return strict && count(findings, Severity::kWarning) > 0 ? 1 : 0;
+}
+
+std::string reportTable(const Diagnosis& diagnosis, bool colour) {
+  const std::vector<Row> rows = rowsOf(diagnosis.findings);
+  std::size_t checkWidth = 5;
+  std::size_t hostWidth = 4;
+  for (const Row& row : rows) {
+    checkWidth = std::max(checkWidth, row.finding.check.size());
+    hostWidth = std::max(hostWidth, hostsOf(row).size());
+  }
+  hostWidth = std::min<std::size_t>(hostWidth, 32);
+  const std::string indent(10, ' ');
+  std::string text;
+  for (const Row& row : rows) {
+    const Finding& finding = row.finding;
+    const std::string severity = padded(nameOf(finding.severity), 8);
+    text += (colour ? colourOf(finding.severity) + severity + "\x1b[0m" : severity) + "  " +
+            padded(finding.check, checkWidth) + "  " + padded(hostsOf(row), hostWidth) + "  " +
+            finding.cause;
+    if (finding.severity == Severity::kOk) {
+      text += (finding.evidence.empty() ? "" : " — " + finding.evidence) + "\n";
+      continue;
+    }
+    text += "\n";
+    if (!finding.evidence.empty()) text += indent + "seen: " + finding.evidence + "\n";
+    if (!finding.fix.empty()) text += indent + "do:   " + finding.fix + "\n";
+  }
+  std::vector<std::string> names;
+  for (const json& host : diagnosis.hosts) names.push_back(host["name"].get<std::string>());
+  text += matrixText(names, diagnosis.collective);
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%.1f s", diagnosis.seconds);
+  text += counted(diagnosis.hosts.size(), "host") + ", " +
+          counted(count(diagnosis.findings, Severity::kError), "error") + ", " +
+          counted(count(diagnosis.findings, Severity::kWarning), "warning") + ", " + seconds + "\n";
+  return text;
+}
+
+json reportJson(const Diagnosis& diagnosis, int exitCode) {
+  json findings = json::array();
+  for (const Finding& finding : diagnosis.findings) {
+    findings.push_back({{"severity", nameOf(finding.severity)},
+                        {"check", finding.check},
+                        {"host", finding.host},
+                        {"cause", finding.cause},
+                        {"evidence", finding.evidence},
+                        {"fix", finding.fix}});
+  }
+  return {{"farandole", FARANDOLE_VERSION},    {"exit_code", exitCode},
+          {"seconds", diagnosis.seconds},      {"findings", findings},
+          {"hosts", diagnosis.hosts},          {"links", diagnosis.links},
+          {"collective", diagnosis.collective}};
+}
+
+}  // namespace farandole

@@ -1,0 +1,160 @@
+// What the machine and its control groups let a job use.
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include "launch/facts/fact_items.h"
+
+namespace farandole::fact_items {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+json limitOf(int resource) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return nullptr;
+  const auto value = [](rlim_t bytes) {
+    return bytes == RLIM_INFINITY ? json("unlimited") : json(bytes);
+  };
+  return {{"soft", value(limit.rlim_cur)}, {"hard", value(limit.rlim_max)}};
+}
+
+// Our folder below /sys/fs/cgroup (version 2) and all above it, innermost first: limits of all
+// apply. In a container the file system often begins at our own group.
+std::vector<fs::path> controlGroups() {
+  std::vector<fs::path> result;
+  std::istringstream lines(readSmall("/proc/self/cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("0::/")) continue;
+    fs::path inner = fs::path(line.substr(4)).lexically_normal();
+    for (; !inner.empty() && inner != "." && inner != "/"; inner = inner.parent_path()) {
+      if (*inner.begin() == "..") break;
+      result.push_back(fs::path("/sys/fs/cgroup") / inner);
+    }
+  }
+  result.emplace_back("/sys/fs/cgroup");
+  return result;
+}
+
+double quotaOf(const std::string& text) {  // "200000 100000" or "max 100000"
+  std::istringstream words(text);
+  double quota = 0;
+  double period = 0;
+  return words >> quota >> period && period > 0 ? quota / period : 0;
+}
+
+// In CPUs; 0 if there is none.
+double cpuQuota() {
+  double least = 0;
+  const auto consider = [&least](double quota) {
+    if (quota > 0 && (least == 0 || quota < least)) least = quota;
+  };
+  for (const fs::path& group : controlGroups()) consider(quotaOf(readSmall(group / "cpu.max")));
+  const fs::path old = "/sys/fs/cgroup/cpu";
+  consider(quotaOf(trimmed(readSmall(old / "cpu.cfs_quota_us")) + " " +
+                   readSmall(old / "cpu.cfs_period_us")));
+  return least;
+}
+
+// 0 if there is none.
+std::uint64_t memoryLimit() {
+  std::uint64_t least = 0;
+  const auto consider = [&least](const std::string& text) {
+    const std::uint64_t value = std::strtoull(text.c_str(), nullptr, 10);
+    constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;  // version 1 writes a huge number
+    if (value > 0 && value < kNoLimit && (least == 0 || value < least)) least = value;
+  };
+  for (const fs::path& group : controlGroups()) consider(readSmall(group / "memory.max"));
+  consider(readSmall("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  return least;
+}
+
+std::uint64_t memoryInfo(const std::string& text, const std::string& key) {
+  const auto at = text.find(key + ":");
+  if (at == std::string::npos) return 0;
+  return std::strtoull(text.c_str() + at + key.size() + 1, nullptr, 10) * 1024;
+}
+
+std::vector<int> allowedCpuNumbers() {
+  constexpr int kMost = 8192;
+  std::vector<int> result;
+  cpu_set_t* set = CPU_ALLOC(kMost);
+  const std::size_t size = CPU_ALLOC_SIZE(kMost);
+  CPU_ZERO_S(size, set);
+  if (::sched_getaffinity(0, size, set) == 0) {
+    for (int cpu = 0; cpu < kMost; ++cpu) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set)) result.push_back(cpu);
+    }
+  }
+  CPU_FREE(set);
+  return result;
+}
+
+std::string asRanges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+    if (end > i) text += "-" + std::to_string(numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+json limits() {
+  struct statvfs shm {};
+  json shared = nullptr;
+  if (::statvfs("/dev/shm", &shm) == 0) {
+    shared = {{"bytes", shm.f_blocks * shm.f_frsize}, {"free", shm.f_bavail * shm.f_frsize}};
+  }
+  const std::string status = readSmall("/proc/self/status");
+  const auto at = status.find("Seccomp:");
+  const int seccomp =
+      at == std::string::npos ? 0 : static_cast<int>(std::strtol(&status[at + 8], nullptr, 10));
+  return {{"memlock", limitOf(RLIMIT_MEMLOCK)},
+          {"nofile", limitOf(RLIMIT_NOFILE)},
+          {"nproc", limitOf(RLIMIT_NPROC)},
+          {"dev_shm", shared},
+          {"seccomp", seccomp}};
+}
+
+json memory() {
+  const std::string info = readSmall("/proc/meminfo");
+  return {{"total", memoryInfo(info, "MemTotal")},
+          {"available", memoryInfo(info, "MemAvailable")},
+          {"cgroup_limit", memoryLimit()}};
+}
+
+json cpus() {
+  const std::vector<int> allowed = allowedCpuNumbers();
+  std::set<std::string> cores;
+  std::set<std::string> nodes;
+  std::error_code error;
+  for (const int cpu : allowed) {
+    const fs::path folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    const std::string core = readSmall(folder / "topology/thread_siblings_list");
+    cores.insert(core.empty() ? std::to_string(cpu) : core);
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("node")) nodes.insert(name);
+    }
+  }
+  return {{"allowed", allowed.size()},
+          {"cpuset", asRanges(allowed)},
+          {"cores", cores.size()},
+          {"numa_nodes", std::max<std::size_t>(1, nodes.size())},
+          {"quota", cpuQuota()}};
+}
+
+}  // namespace farandole::fact_items

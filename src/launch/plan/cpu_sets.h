@@ -1,0 +1,43 @@
+// Which CPUs each rank of a host is bound to, and how many threads it should start.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "process/cpu_list.h"
+#include "process/cpu_topology.h"
+
+namespace farandole {
+
+enum class BindTo {
+  kNone,
+  kCore,  // the physical cores divided evenly, neighbours together; what does not divide stays free
+  kNuma,  // whole nodes, dealt out round robin; with fewer ranks than nodes a rank has several
+};
+
+// "core", "numa" or "none".
+Result<BindTo> parseBindTo(std::string_view word);
+
+struct Binding {
+  std::vector<CpuSet> sets;  // by local rank; an empty set: not bound
+  std::string note;          // for the user, if not empty: why it is not as asked
+};
+
+Binding bindingFor(BindTo bindTo, int localRanks, const CpuTopology& topology,
+                   const CpuSet& allowed);
+
+// The sets that --cpus gives: an error if there are fewer than ranks or none of a set's CPUs is
+// allowed; CPUs that are not allowed are dropped with a note.
+Result<Binding> bindingFromSets(const std::vector<CpuSet>& sets, int localRanks,
+                                const CpuSet& allowed);
+
+// The threads of each rank: the physical cores it has, shared with the ranks on the same ones, but
+// together not more than `usableCpus` (allowedCpus(): a cgroup may allow less time than CPUs); at
+// least 1.
+std::vector<int> threadsPerRank(const Binding& binding, const CpuTopology& topology,
+                                const CpuSet& allowed, int usableCpus);
+
+}  // namespace farandole

@@ -1,0 +1,11 @@
+// The sentences of ssh_failure: what happened and what to type, for each kind.
+#pragma once
+
+#include "launch/ssh/ssh_failure.h"
+#include "launch/ssh/ssh_scene.h"
+
+namespace farandole {
+
+SshFailure advise(SshFailure::Kind kind, const Scene& scene);
+
+}  // namespace farandole

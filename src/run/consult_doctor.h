@@ -1,0 +1,13 @@
+// The doctor's view of a job that could not be started.
+#pragma once
+
+#include <string>
+
+#include "run/run_plan.h"
+
+namespace farandole {
+
+// Visits the hosts of the plan, for 20 s at most: the doctor's table.
+std::string consultDoctor(const RunPlan& plan);
+
+}  // namespace farandole

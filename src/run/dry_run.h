@@ -1,0 +1,13 @@
+// What --dry-run prints.
+#pragma once
+
+#include <string>
+
+#include "launch/plan/job_plan.h"
+
+namespace farandole {
+
+// The plan for a person: command, ranks, hosts and variables. The secret is not shown.
+std::string describePlan(const JobPlan& plan);
+
+}  // namespace farandole
