@@ -1,7 +1,6 @@
 #include "control/ordered_arrivals.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace farandole {
@@ -27,7 +26,7 @@ bool OrderedArrivals::breaksProtocol(const Member& from,
 }
 
 void OrderedArrivals::receive(int member, RawBytes& message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Member& from = members_[static_cast<std::size_t>(member)];
   const auto record = recordIn(message);
   if (breaksProtocol(from, record)) {
@@ -49,7 +48,7 @@ void OrderedArrivals::receive(int member, RawBytes& message) {
 }
 
 int OrderedArrivals::offender() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].offends) return static_cast<int>(i);
   }
@@ -57,7 +56,7 @@ int OrderedArrivals::offender() const {
 }
 
 int OrderedArrivals::leftWithout(std::uint64_t number) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     if (members_[static_cast<std::size_t>(i)].left && lacks(i, number)) return i;
   }
@@ -65,7 +64,7 @@ int OrderedArrivals::leftWithout(std::uint64_t number) const {
 }
 
 std::vector<int> OrderedArrivals::missing(std::uint64_t number) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<int> missing;
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     if (lacks(i, number)) missing.push_back(i);
@@ -95,7 +94,7 @@ void OrderedArrivals::moveParts(std::uint64_t number, std::vector<RawBytes>& tak
 }
 
 bool OrderedArrivals::take(std::uint64_t number, std::vector<RawBytes>& taken) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     if (lacks(i, number)) return false;
   }
@@ -104,7 +103,7 @@ bool OrderedArrivals::take(std::uint64_t number, std::vector<RawBytes>& taken) {
 }
 
 bool OrderedArrivals::takeUsual(std::uint64_t number, std::vector<RawBytes>& taken, bool& more) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
     if (static_cast<int>(i) != me_ &&
@@ -120,7 +119,7 @@ bool OrderedArrivals::takeUsual(std::uint64_t number, std::vector<RawBytes>& tak
 }
 
 std::optional<std::uint64_t> OrderedArrivals::earliest(std::uint64_t limit, std::uint64_t oldest) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::optional<std::uint64_t> earliest;
   for (auto& member : members_) {
     if (!member.byName.empty()) {
@@ -134,7 +133,7 @@ std::optional<std::uint64_t> OrderedArrivals::earliest(std::uint64_t limit, std:
 }
 
 void OrderedArrivals::drop(std::uint64_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& member : members_) {
     if (!member.records.empty() && member.records.front().number == number) {
       member.records.pop_front();

@@ -70,19 +70,18 @@ class OrderedArrivals {
     bool offends = false;
   };
 
-  // All under mutex_.
-  bool breaksProtocol(const Member& from, const std::optional<OrderedRecord>& record) const;
-  bool lacks(int member, std::uint64_t number) const;
-  void moveParts(std::uint64_t number, std::vector<RawBytes>& taken);
+  bool breaksProtocol(const Member& from, const std::optional<OrderedRecord>& record) const
+      REQUIRES(mutex_);
+  bool lacks(int member, std::uint64_t number) const REQUIRES(mutex_);
+  void moveParts(std::uint64_t number, std::vector<RawBytes>& taken) REQUIRES(mutex_);
 
   const int me_;
   const Limits limits_;
   std::atomic<bool> trouble_{false};
 
   mutable Mutex mutex_;
-  // Guarded by mutex_.
-  std::vector<Member> members_;
-  std::vector<RawBytes> spare_;  // memory of records that are done with
+  std::vector<Member> members_ GUARDED_BY(mutex_);
+  std::vector<RawBytes> spare_ GUARDED_BY(mutex_);  // memory of records that are done with
 };
 
 }  // namespace farandole

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "control/ordered_agreement.h"
@@ -29,7 +28,7 @@ OrderedChannel::~OrderedChannel() {
 
 void OrderedChannel::submit(const OrderedOperationPtr& operation, std::span<const std::byte> data,
                             std::uint32_t receivers) {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   operation->place = next_;
   direct_.push_back(
       {operation,
@@ -68,7 +67,7 @@ void OrderedChannel::receive(int member, RawBytes& message) {
 }
 
 void OrderedChannel::leave() {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   if (std::exchange(leaving_, true)) return;
   std::string front = encodeOrdered({true, 0, {}, {}}, options_.room);
   for (int to = 0; to < size(); ++to) {
@@ -88,7 +87,7 @@ bool OrderedChannel::next(Delivery& delivery) {
   if (!stirred_.exchange(false) && !more_) return false;
   if (arrivals_.trouble() && arrivals_.offender() >= 0) return false;
   {
-    const std::lock_guard lock(order_);
+    const MutexLock lock(order_);
     if (!takeOldest()) {
       const Settled settled = settle(delivery);
       more_ = settled == Settled::kDelivery;
@@ -149,7 +148,7 @@ Status OrderedChannel::disagreement(std::uint64_t place, const OrderedRecord& mi
 }
 
 void OrderedChannel::countByName(const OrderedOperationPtr& operation) {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   operation->place = next_;
   operation->byName = true;
   byName_.emplace(next_++, ByName{operation, operation->orderedName().empty()});
@@ -161,13 +160,13 @@ std::string OrderedChannel::nameAt(std::uint64_t place) {
 }
 
 void OrderedChannel::ended(const OrderedOperation& operation) {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   byName_.erase(operation.place);
   stirred_.store(true, std::memory_order_release);
 }
 
 void OrderedChannel::takenBack(const OrderedOperation& operation) {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   const auto found = byName_.find(operation.place);
   if (found == byName_.end()) return;
   found->second.state = ByName::kTakenBack;
@@ -225,7 +224,7 @@ void OrderedChannel::deliverDisputed(std::uint64_t place, const ByName& mine, De
 
 bool OrderedChannel::holds(const std::string& name, std::uint64_t before) const {
   if (!busy()) return false;
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   return std::any_of(direct_.begin(), direct_.end(), [&](const Direct& direct) {
     return direct.place < before && direct.operation->orderedName() == name;
   });
@@ -233,13 +232,13 @@ bool OrderedChannel::holds(const std::string& name, std::uint64_t before) const 
 
 int OrderedChannel::lostTo() const {
   if (!arrivals_.trouble() || !busy()) return -1;
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   return direct_.empty() ? -1 : arrivals_.leftWithout(direct_.front().place);
 }
 
 std::optional<OrderedChannel::Stall> OrderedChannel::stall(TimePoint now,
                                                            Duration olderThan) const {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   if (direct_.empty()) return std::nullopt;
   const Direct& oldest = direct_.front();
   const Duration age = now - oldest.operation->orderedSince();
@@ -248,7 +247,7 @@ std::optional<OrderedChannel::Stall> OrderedChannel::stall(TimePoint now,
 }
 
 std::vector<OrderedOperationPtr> OrderedChannel::takeAll() {
-  const std::lock_guard lock(order_);
+  const MutexLock lock(order_);
   std::vector<OrderedOperationPtr> operations;
   for (auto& direct : direct_) operations.push_back(std::move(direct.operation));
   direct_.clear();

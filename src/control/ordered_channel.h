@@ -154,14 +154,14 @@ class OrderedChannel {
   };
   enum class Settled { kNothing, kDelivery, kWaits };
 
-  // All under order_.
-  void sendWhatMay();
-  void send(Direct& direct);
-  void sendByName(std::uint64_t place, std::span<const std::byte> head);
+  void sendWhatMay() REQUIRES(order_);
+  void send(Direct& direct) REQUIRES(order_);
+  void sendByName(std::uint64_t place, std::span<const std::byte> head) REQUIRES(order_);
   // What others have sent for places before this member's oldest direct operation.
-  Settled settle(Delivery& delivery);
-  void deliverDisputed(std::uint64_t place, const ByName& mine, Delivery& delivery);
-  bool takeOldest();
+  Settled settle(Delivery& delivery) REQUIRES(order_);
+  void deliverDisputed(std::uint64_t place, const ByName& mine, Delivery& delivery)
+      REQUIRES(order_);
+  bool takeOldest() REQUIRES(order_);
 
   // The driver's.
   void deliverOldest(Delivery& delivery);
@@ -173,15 +173,14 @@ class OrderedChannel {
   std::atomic<std::size_t> busy_{0};
   std::atomic<bool> stirred_{false};
 
-  mutable Mutex order_;
-  // Guarded by order_, which is held while sending and never taken by receive().
-  std::deque<Direct> direct_;
-  std::map<std::uint64_t, ByName> byName_;
-  std::uint64_t next_ = 0;
-  bool leaving_ = false;
+  mutable Mutex order_;  // held while sending, never taken by receive()
+  std::deque<Direct> direct_ GUARDED_BY(order_);
+  std::map<std::uint64_t, ByName> byName_ GUARDED_BY(order_);
+  std::uint64_t next_ GUARDED_BY(order_) = 0;
+  bool leaving_ GUARDED_BY(order_) = false;
   // Memory to use again.
-  std::vector<std::byte> spareHead_;
-  std::string front_;
+  std::vector<std::byte> spareHead_ GUARDED_BY(order_);
+  std::string front_ GUARDED_BY(order_);
 
   // The driver's: the operation that is being delivered, and its records.
   std::vector<OrderedOperationPtr> disputed_;
