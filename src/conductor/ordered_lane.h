@@ -82,6 +82,7 @@ class OrderedLane {
   // Those that passed and must be taken back; the driver calls withdrawn() when they are. They come
   // out of step() in the end.
   std::vector<EntryPtr> takeContested() { return std::exchange(contested_, {}); }
+  bool anyContested() const { return !contested_.empty(); }
   void withdrawn(const Entry& entry);
   // Whether an operation of that name is under way here that was submitted before that number.
   bool holds(const std::string& name, std::uint64_t before = ~0ULL) const;
