@@ -115,6 +115,7 @@ class OrderedChannel {
   // Operations by name that are disputed since the last call. The driver takes each of them back
   // from the sequencer and then calls takenBack(); they come out of next() in the end.
   std::vector<OrderedOperationPtr> takeDisputed() { return std::exchange(disputed_, {}); }
+  bool anyDisputed() const { return !disputed_.empty(); }
   void takenBack(const OrderedOperation& operation);
   // Whether a direct operation of that name is in flight here that was submitted before that place.
   bool holds(const std::string& name, std::uint64_t before = ~0ULL) const;

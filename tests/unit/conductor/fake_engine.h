@@ -18,57 +18,68 @@ class FakeEngine final : public Communicator {
   std::vector<std::string> started;      // names of operations
   std::vector<std::int64_t> told;        // the answer to the exchange of sizes
   std::vector<std::int64_t> lastCounts;  // of the last gather or scatter
+  // What every operation says when it is advanced.
+  Progress progress = Progress::kDone;
+  bool moved = true;
+  Duration nap = Duration::max();
+  Status failure;
+  Received arrived;  // what a receive gets
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   OperationPtr allreduce(std::span<const Piece>, DType, ReduceOp, Scale) override {
-    return done("allreduce");
+    return start("allreduce");
   }
   OperationPtr allgather(const void*, void* out, std::span<const std::int64_t> counts,
                          DType dtype) override {
     lastCounts.assign(counts.begin(), counts.end());
-    if (dtype != DType::kInt64) return done("allgather");
+    if (dtype != DType::kInt64) return start("allgather");
     // What the others say comes here; tests gather no data of this type.
     if (!told.empty()) std::memcpy(out, told.data(), told.size() * sizeof told[0]);
-    return done("exchange");
+    return start("exchange");
   }
-  OperationPtr broadcast(std::span<const Piece>, DType, int) override { return done("broadcast"); }
+  OperationPtr broadcast(std::span<const Piece>, DType, int) override { return start("broadcast"); }
   OperationPtr alltoall(const void*, std::span<const std::int64_t>, void*,
                         std::span<const std::int64_t> receiveCounts, DType) override {
     lastCounts.assign(receiveCounts.begin(), receiveCounts.end());
-    return done("alltoall");
+    return start("alltoall");
   }
   OperationPtr reducescatter(const void*, void*, std::span<const std::int64_t>, DType, ReduceOp,
                              Scale) override {
-    return done("reducescatter");
+    return start("reducescatter");
   }
   OperationPtr reduce(const void*, void*, std::int64_t, DType, ReduceOp, Scale, int) override {
-    return done("reduce");
+    return start("reduce");
   }
   OperationPtr gather(const void*, void*, std::span<const std::int64_t> counts, DType,
                       int) override {
     lastCounts.assign(counts.begin(), counts.end());
-    return done("gather");
+    return start("gather");
   }
   OperationPtr scatter(const void*, void*, std::span<const std::int64_t> counts, DType,
                        int) override {
     lastCounts.assign(counts.begin(), counts.end());
-    return done("scatter");
+    return start("scatter");
   }
-  OperationPtr barrier() override { return done("barrier"); }
-  OperationPtr send(const void*, std::size_t, int, int) override { return done("send"); }
-  OperationPtr receive(void*, std::size_t, int, int, Received*) override { return done("receive"); }
+  OperationPtr barrier() override { return start("barrier"); }
+  OperationPtr send(const void*, std::size_t, int, int) override { return start("send"); }
+  OperationPtr receive(void*, std::size_t, int, int, Received* received) override {
+    *received = arrived;
+    return start("receive");
+  }
 
  private:
-  struct Done final : Operation {
-    Progress progress() override { return Progress::kDone; }
-    bool moved() const override { return true; }
-    const Status& status() const override { return ok; }
-    Status ok;
+  struct Started final : Operation {
+    explicit Started(FakeEngine& of) : engine(of) {}
+    Progress progress() override { return engine.progress; }
+    bool moved() const override { return engine.moved; }
+    Duration nap() const override { return engine.nap; }
+    const Status& status() const override { return engine.failure; }
+    FakeEngine& engine;
   };
-  OperationPtr done(const char* what) {
+  OperationPtr start(const char* what) {
     started.emplace_back(what);
-    return std::make_unique<Done>();
+    return std::make_unique<Started>(*this);
   }
 
   const int rank_;

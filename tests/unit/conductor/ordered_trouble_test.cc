@@ -11,7 +11,7 @@
 #include "ordered_members.h"
 
 namespace farandole::test {
-namespace ordered_lane_trouble_test {
+namespace ordered_trouble_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -191,7 +191,7 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
   longHead[12] = static_cast<char>(0xff);
   std::string oddKind = good;
   oddKind[0] = 3;
-  const std::string aside = encodeOrdered({false, 0, head, {}, true}, 0);
+  const std::string byName = encodeOrdered({false, 0, head, {}, true}, 0);
   const std::vector<std::vector<std::string>> all = {{""},
                                                      {good.substr(0, 12)},
                                                      {longHead},
@@ -200,8 +200,8 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
                                                      {leaves, good},
                                                      {leaves, leaves},
                                                      {leaves + "x"},
-                                                     {aside + "x"},
-                                                     {leaves, aside},
+                                                     {byName + "x"},
+                                                     {leaves, byName},
                                                      {recordOf(~0ULL, head, payload)}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Status status = statusAfter(all[i], finished);
@@ -267,5 +267,5 @@ TEST(OrderedLeaving, NothingFollowsTheLastWord) {
   EXPECT_TRUE(group.failure.ok()) << group.failure.message();
 }
 
-}  // namespace ordered_lane_trouble_test
+}  // namespace ordered_trouble_test
 }  // namespace farandole::test

@@ -5,9 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <map>
-
+#include "unit/conductor/fake_control.h"
 #include "unit/conductor/fake_engine.h"
 
 namespace farandole::test {
@@ -16,41 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// What the test puts into the log is read; submissions go nowhere.
-class FakeControl final : public ControlChannel {
- public:
-  std::deque<std::vector<std::byte>> log;
-  RingRead afterTheLog = RingRead::kEmpty;  // what the log says when all of it has been read
-  std::map<int, RingRead> submissions;      // what reading those of a member says
-  std::map<int, std::uint64_t> left;        // by member: up to where it has executed the log
-
-  bool submit(std::span<const std::byte>) override { return true; }
-  RingRead nextEntry(std::vector<std::byte>& entry) override {
-    if (log.empty()) return afterTheLog;
-    entry = std::move(log.front());
-    log.pop_front();
-    ++read_;
-    return RingRead::kRecord;
-  }
-  std::uint64_t position() const override { return read_; }
-  RingRead nextSubmission(int member, std::vector<std::byte>&) override {
-    const auto found = submissions.find(member);
-    return found == submissions.end() ? RingRead::kEmpty : found->second;
-  }
-  bool append(std::span<const std::byte>) override { return true; }
-  void setWaiting(int) override {}
-  bool anyoneWaits() const override { return false; }
-  void leave(std::uint64_t) override {}
-  std::optional<std::uint64_t> leftAt(int member) const override {
-    const auto found = left.find(member);
-    if (found == left.end()) return std::nullopt;
-    return found->second;
-  }
-
- private:
-  std::uint64_t read_ = 0;
-};
 
 class ProcessSetTest : public ::testing::Test, public SetObserver {
  protected:

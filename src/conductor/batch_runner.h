@@ -1,0 +1,80 @@
+// BatchRunner: the batches of the log on their way through the engine, one after another, and how
+// far the log has been executed.
+//
+// The driver's alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "collective/communicator.h"
+#include "conductor/batch_run.h"
+#include "conductor/culprits.h"
+#include "conductor/members.h"
+
+namespace farandole {
+
+class BatchRunner {
+ public:
+  struct Ended {
+    BatchRun run;
+    Status status;
+    bool failed = false;  // the engine did: parts of it may still be under way
+  };
+
+  // The references outlive it.
+  BatchRunner(Communicator& communicator, const Members& members, Culprits& culprits)
+      : communicator_(communicator), members_(members), culprits_(culprits) {}
+
+  // While none runs. position: of the log, behind the batch.
+  void start(std::vector<Execution::Part> parts, int joined, TimePoint now,
+             std::uint64_t position) {
+    running_.emplace(BatchRun(communicator_, std::move(parts), joined, now), now, position);
+  }
+  // An entry of the log up to there was none that runs.
+  void executedUpTo(std::uint64_t position) { executed_ = position; }
+  // Until the batch ends: nullopt.
+  std::optional<Ended> advance(TimePoint now);
+  // Forgets the batch that runs, if there is one.
+  void giveUp() { running_.reset(); }
+
+  bool runs() const { return running_.has_value(); }
+  // Of the batch that runs: where the log goes on behind it, and when it began.
+  std::optional<std::uint64_t> position() const {
+    return running_ ? std::optional(running_->position) : std::nullopt;
+  }
+  std::optional<TimePoint> since() const {
+    return running_ ? std::optional(running_->since) : std::nullopt;
+  }
+  // As Operation::moved, of the batch that runs.
+  bool moved() const { return running_->run.moved(); }
+  Duration nap() const { return running_ ? running_->run.nap() : Duration::max(); }
+
+  // Everything in the log before this has been done.
+  std::uint64_t executed() const { return executed_; }
+  // How many batches have ended.
+  std::uint64_t ended() const { return ended_; }
+
+ private:
+  struct Running {
+    Running(BatchRun batch, TimePoint at, std::uint64_t behind)
+        : run(std::move(batch)), since(at), position(behind) {}
+    BatchRun run;
+    TimePoint since;
+    std::uint64_t position;
+    TimePoint failedAt{};
+  };
+  Status refused(const BatchRun::Refusal& refusal) const;
+
+  Communicator& communicator_;
+  const Members& members_;
+  Culprits& culprits_;
+  std::optional<Running> running_;
+  std::uint64_t executed_ = 0;
+  std::uint64_t ended_ = 0;
+};
+
+}  // namespace farandole

@@ -1,0 +1,85 @@
+#include "conductor/point_to_point.h"
+
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <utility>
+
+namespace farandole {
+
+void PointToPoint::add(const EntryPtr& entry) {
+  const std::lock_guard lock(mutex_);
+  new_.push_back(entry);
+  anyNew_.store(true, std::memory_order_release);
+}
+
+void PointToPoint::start(const EntryPtr& entry) {
+  const Request& request = entry->request;
+  const auto bytes = static_cast<std::size_t>(request.meta.bytes());
+  Transfer started{entry, nullptr, std::make_unique<Received>()};
+  if (request.meta.kind == Kind::kSend) {
+    started.operation = communicator_.send(request.input, bytes, request.meta.root, request.tag);
+  } else {
+    started.operation = communicator_.receive(request.output, bytes, request.meta.root, request.tag,
+                                              started.received.get());
+  }
+  underWay_.push_back(std::move(started));
+}
+
+void PointToPoint::describe(const Transfer& transfer) const {
+  const Request& request = transfer.entry->request;
+  Outcome& outcome = transfer.entry->outcome;
+  outcome.shape = request.meta.shape;
+  if (request.meta.kind != Kind::kReceive) return;
+  outcome.data = request.output;
+  outcome.bytes = transfer.received->bytes;
+  const int source = transfer.received->source;
+  if (source >= 0 && source < members_.size()) outcome.source = members_.rank(source);
+}
+
+bool PointToPoint::advanceAll(TimePoint now, std::vector<Finished>& finished) {
+  bool moved = false;
+  if (anyNew_.load(std::memory_order_acquire)) {
+    std::vector<EntryPtr> fresh;
+    {
+      const std::lock_guard lock(mutex_);
+      fresh.swap(new_);
+      anyNew_ = false;
+    }
+    for (const auto& entry : fresh) start(entry);
+    moved = !fresh.empty();
+  }
+  for (std::size_t i = 0; i < underWay_.size();) {
+    Transfer& each = underWay_[i];
+    const Progress progress = each.operation->progress();
+    if (progress == Progress::kPending) {
+      moved |= each.operation->moved();
+      ++i;
+      continue;
+    }
+    Status status = each.operation->status();
+    if (progress == Progress::kFailed && !culprits_.find(status, each.failedAt, now)) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    describe(each);
+    finished.push_back({each.entry, std::move(status)});
+    underWay_.erase(underWay_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return moved;
+}
+
+Duration PointToPoint::nap() const {
+  Duration nap = Duration::max();
+  for (const auto& each : underWay_) nap = std::min(nap, each.operation->nap());
+  return nap;
+}
+
+std::vector<EntryPtr> PointToPoint::takeNew() {
+  const std::lock_guard lock(mutex_);
+  anyNew_ = false;
+  return std::exchange(new_, {});
+}
+
+}  // namespace farandole

@@ -1,0 +1,71 @@
+// PointToPoint: the sends and receives of a member that are under way. They need no agreement: each
+// is given to the engine by the next step of the driver.
+//
+// Any thread adds; the rest is the driver's.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "collective/communicator.h"
+#include "conductor/culprits.h"
+#include "conductor/entry.h"
+#include "conductor/members.h"
+
+namespace farandole {
+
+inline bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
+
+class PointToPoint {
+ public:
+  struct Finished {
+    EntryPtr entry;  // its outcome is complete but for the status
+    Status status;
+  };
+
+  // The references outlive it.
+  PointToPoint(Communicator& communicator, const Members& members, Culprits& culprits)
+      : communicator_(communicator), members_(members), culprits_(culprits) {}
+
+  void add(const EntryPtr& entry);
+  // Starts what was added and advances what is under way; adds to `finished` what has ended. True
+  // if something moved.
+  bool advance(TimePoint now, std::vector<Finished>& finished) {
+    if (underWay_.empty() && !anyNew_.load(std::memory_order_acquire)) return false;
+    return advanceAll(now, finished);
+  }
+  bool any() const { return !underWay_.empty(); }
+  // How long the driver may sleep before they must be advanced again.
+  Duration nap() const;
+  // What has not started yet. Any thread.
+  std::vector<EntryPtr> takeNew();
+  // What has; to be destroyed only when the engine touches no memory of theirs any more.
+  struct Transfer {
+    EntryPtr entry;
+    OperationPtr operation;
+    std::unique_ptr<Received> received;
+    TimePoint failedAt{};
+  };
+  std::vector<Transfer> takeUnderWay() { return std::exchange(underWay_, {}); }
+
+ private:
+  bool advanceAll(TimePoint now, std::vector<Finished>& finished);
+  void start(const EntryPtr& entry);
+  void describe(const Transfer& transfer) const;
+
+  Communicator& communicator_;
+  const Members& members_;
+  Culprits& culprits_;
+  std::vector<Transfer> underWay_;
+
+  // So that a driver that finds nothing to do takes no lock to find out.
+  std::atomic<bool> anyNew_{false};
+  Mutex mutex_;
+  std::vector<EntryPtr> new_;  // guarded by mutex_
+};
+
+}  // namespace farandole

@@ -1,0 +1,41 @@
+// SetObserver: what a process set tells the conductor, and what it asks of it. Called by the
+// driver, without the set's lock held.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "conductor/entry.h"
+#include "conductor/execution.h"
+
+namespace farandole {
+
+class SetObserver {
+ public:
+  virtual ~SetObserver() = default;
+  // The entry's outcome is final.
+  virtual void completed(const EntryPtr& entry) = 0;
+  virtual void ran(const Execution& execution, TimePoint started) = 0;
+  // The job cannot go on.
+  virtual void broken(Status status) = 0;
+  // The set has failed because that rank has left.
+  virtual void lostTo(std::int32_t) {}
+
+  // Who is to blame for that rank's leaving: itself, or another one because of which it gave up.
+  // Not certain while this rank is about to hear of that one itself.
+  struct Blame {
+    std::int32_t rank = -1;
+    bool certain = true;
+  };
+  virtual Blame blameFor(std::int32_t rank) { return {rank, true}; }
+  // True if that rank's process is known to be stopped.
+  virtual bool stopped(std::int32_t) { return false; }
+  // True if that rank's process has ended, on this machine: it writes no more into shared memory,
+  // whatever it has said before.
+  virtual bool gone(std::int32_t) { return false; }
+  // Of how many ranks, of this set or not, that is true.
+  virtual std::uint32_t ends() { return 0; }
+};
+
+}  // namespace farandole
