@@ -7,12 +7,13 @@
 #include <string>
 
 #include "base/config.h"
+#include "paths.h"
 
 namespace farandole {
 namespace {
 
 std::string readPage() {
-  std::ifstream in(std::filesystem::path(FARANDOLE_SOURCE_DIR) / "docs" / "environment.md");
+  std::ifstream in(std::filesystem::path(test::paths::kSource) / "docs" / "environment.md");
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
