@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "lab/job.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -20,7 +21,7 @@ Command::Options within(seconds limit) {
 }
 
 std::string hiddenTree() {
-  const std::string command = FARANDOLE_COMMAND;
+  const std::string command = paths::kCommand;
   return command.substr(0, command.rfind("/build/"));
 }
 

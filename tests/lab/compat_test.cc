@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "lab/lab.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -17,7 +18,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 std::string pathOf(const std::string& name) {
-  const std::filesystem::path bin = std::filesystem::path(FARANDOLE_COMMAND).parent_path();
+  const std::filesystem::path bin = std::filesystem::path(paths::kCommand).parent_path();
   return name == "mpirun" ? bin.parent_path() / "compat" / "bin" / name : bin / name;
 }
 

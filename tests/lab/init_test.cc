@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/lab.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -18,11 +19,11 @@ constexpr const char* kFolder = "/root/farandole";  // --push-dir is the same be
 constexpr const char* kSshFolder = "/root/container-ssh";
 
 Words initWords(const Words& more = {}) {
-  Words words{FARANDOLE_COMMAND, "init",      "--launcher",
-              "10.77.0.10:2",    "--workers", "left@10.77.0.11:12399,right:2@10.77.0.12:12400",
-              "--user",          "root",      "--ssh-dir",
-              kSshFolder,        "--image",   "example/train:1",
-              "--dir",           kFolder};
+  Words words{paths::kCommand, "init",      "--launcher",
+              "10.77.0.10:2",  "--workers", "left@10.77.0.11:12399,right:2@10.77.0.12:12400",
+              "--user",        "root",      "--ssh-dir",
+              kSshFolder,      "--image",   "example/train:1",
+              "--dir",         kFolder};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -77,7 +78,7 @@ TEST(LabInit, FromNothingToAJob) {
   Command::Options outside;
   outside.folder = "/";
   outside.env = {"FARANDOLE_SSH_CONFIG=/root/farandole/ssh_launcher/config"};
-  const Words job{FARANDOLE_COMMAND,
+  const Words job{paths::kCommand,
                   "run",
                   "--hostfile",
                   "/root/farandole/workload/hostfile",
@@ -94,7 +95,7 @@ TEST(LabInit, FromNothingToAJob) {
                                    "[4]<stdout>:h2 trained"));
 
   // The doctor is content, too, from a folder that only this machine has.
-  const std::string command = FARANDOLE_COMMAND;
+  const std::string command = paths::kCommand;
   const Outcome verified = lab.shell("h0", "mkdir ~/only-here && cd ~/only-here && " + command +
                                                " init --verify --dir " + kFolder);
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
@@ -121,7 +122,7 @@ TEST(LabInit, WorkersThatCannotBePushedTo) {
   EXPECT_THAT(made.out, HasSubstr("left (10.77.0.11): copied"));
   EXPECT_THAT(made.err, AllOf(HasSubstr("right (10.77.0.12): not copied"), HasSubstr("refused")));
   // Their containers are not up: the doctor says so.
-  const Outcome verified = lab.run("h0", {FARANDOLE_COMMAND, "init", "--verify", "--dir", kFolder});
+  const Outcome verified = lab.run("h0", {paths::kCommand, "init", "--verify", "--dir", kFolder});
   EXPECT_EQ(verified.code, 2);
   EXPECT_THAT(verified.out, AllOf(HasSubstr("nothing listens on port 12399 of left"),
                                   HasSubstr("nothing listens on port 12400 of right")));

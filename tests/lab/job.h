@@ -10,11 +10,12 @@
 #include <string>
 
 #include "lab/lab.h"
+#include "paths.h"
 
 namespace farandole::test {
 
 inline Words jobWords(const Words& options, const Words& command) {
-  Words words{FARANDOLE_COMMAND, "run"};
+  Words words{paths::kCommand, "run"};
   words.insert(words.end(), options.begin(), options.end());
   words.push_back("--");
   words.insert(words.end(), command.begin(), command.end());
@@ -97,7 +98,7 @@ inline std::string pidOn(const Lab& lab, const std::string& host, const std::str
 }
 
 inline std::string agentOn(const Lab& lab, const std::string& host) {
-  return pidOn(lab, host, FARANDOLE_COMMAND " agent");
+  return pidOn(lab, host, std::string(paths::kCommand) + " agent");
 }
 
 }  // namespace farandole::test

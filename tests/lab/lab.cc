@@ -11,6 +11,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "paths.h"
+
 namespace farandole::test {
 namespace {
 
@@ -38,13 +40,18 @@ void endLeftovers() {
     if (!file.starts_with(kPrefix)) continue;
     const int owner = std::atoi(file.c_str() + std::string(kPrefix).size());
     if (owner <= 0 || owner == ::getpid() || ::kill(owner, 0) == 0) continue;
-    Command({"down", "--dir", entry.path().string()}).finish();
+    Command({"down", "--dir", entry.path().string()}, ofTool()).finish();
   }
 }
 
 }  // namespace
 
 bool canHaveLab() { return ::geteuid() == 0; }
+
+Command::Options ofTool(Command::Options options) {
+  options.program = paths::kLabTool;
+  return options;
+}
 
 pid_t LabProcess::pid() const {
   const std::string carrier = std::to_string(command_.pid());
@@ -78,7 +85,7 @@ Lab::~Lab() {
 }
 
 Outcome Lab::tool(const std::string& command, const Words& words) const {
-  return Command(toolWords(name_, command, words)).finish();
+  return Command(toolWords(name_, command, words), ofTool()).finish();
 }
 
 std::string Lab::must(const std::string& command, const Words& words) const {
@@ -88,7 +95,7 @@ std::string Lab::must(const std::string& command, const Words& words) const {
 }
 
 void Lab::delay(const std::string& host, double ms) const {
-  must("delay", {host, ms > 0 ? std::to_string(ms).substr(0, 5) : "off", LAB_DELAY});
+  must("delay", {host, ms > 0 ? std::to_string(ms).substr(0, 5) : "off", paths::kLabDelay});
 }
 
 std::unique_ptr<LabProcess> Lab::start(const std::string& host, const Words& words,

@@ -2,10 +2,7 @@
 # The same Command as the launcher's tests, for another command: tools/lab, which enters the hosts.
 add_library(lab_harness STATIC ${CMAKE_CURRENT_LIST_DIR}/../multiproc/launch/command.cc
   ${CMAKE_CURRENT_LIST_DIR}/lab.cc)
-target_include_directories(lab_harness PUBLIC ${CMAKE_CURRENT_LIST_DIR}/.. ${CMAKE_CURRENT_LIST_DIR}/../multiproc)
-target_link_libraries(lab_harness PUBLIC farandole_base GTest::gtest)
-target_compile_definitions(lab_harness PRIVATE FARANDOLE_COMMAND="${PROJECT_SOURCE_DIR}/tools/lab"
-  LAB_DELAY="$<TARGET_FILE:lab_delay>")
+target_link_libraries(lab_harness PUBLIC test_paths farandole_base GTest::gtest)
 
 add_executable(lab_delay ${CMAKE_CURRENT_LIST_DIR}/delay.cc)
 target_link_libraries(lab_delay PRIVATE farandole_base)
@@ -19,10 +16,6 @@ find_package(nlohmann_json REQUIRED)
 add_executable(lab_tests ${lab_test_sources})
 farandole_unity(lab_tests ${lab_test_sources})
 target_link_libraries(lab_tests PRIVATE lab_harness GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json)
-target_compile_definitions(lab_tests PRIVATE FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>"
-  LAB_TOOL="${PROJECT_SOURCE_DIR}/tools/lab" FARANDOLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-  LAB_RELAY_ACTOR="$<TARGET_FILE:lab_relay_actor>" CONFORMANCE_RANK="$<TARGET_FILE:conformance_rank>"
-  BATCHES_RANK="$<TARGET_FILE:batches_rank>" CORE_RANK="$<TARGET_FILE:core_rank>")
 add_dependencies(lab_tests farandole_command lab_delay lab_relay_actor conformance_rank batches_rank core_rank)
 farandole_light_test(lab_tests)
 gtest_discover_tests(lab_tests TEST_PREFIX lab. PROPERTIES LABELS lab TIMEOUT 120 DISCOVERY_TIMEOUT 60)

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
 
 namespace farandole::test {
 
@@ -20,6 +20,9 @@ bool canHaveLab();
   if (!::farandole::test::canHaveLab()) GTEST_SKIP() << "a laboratory of hosts needs root"
 
 using Words = std::vector<std::string>;
+
+// The same for a command that is tools/lab.
+Command::Options ofTool(Command::Options options = Command::Options());
 
 struct LabOptions {
   int hosts = 3;          // h0 (where the user sits), h1, ...
@@ -32,7 +35,8 @@ struct LabOptions {
 // Lab::processes.
 class LabProcess {
  public:
-  LabProcess(const Words& words, const Command::Options& options) : command_(words, options) {}
+  LabProcess(const Words& words, const Command::Options& options)
+      : command_(words, ofTool(options)) {}
 
   // To the command itself, not to what carries it into the host.
   void signal(int number) const;

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 
+#include "paths.h"
+
 namespace farandole::test {
 namespace {
 
@@ -40,7 +42,7 @@ TEST(Lab, HostsShareNoFilesButTheMachines) {
     EXPECT_EQ(lab.run("h1", {"test", "-e", path}).code, 1) << path;
     EXPECT_FALSE(std::filesystem::exists(path));
   }
-  EXPECT_EQ(lab.run("h1", {"test", "-x", LAB_TOOL}).code, 0);
+  EXPECT_EQ(lab.run("h1", {"test", "-x", paths::kLabTool}).code, 0);
   for (const char* id : {"/etc/machine-id", "/proc/sys/kernel/random/boot_id", "/etc/hostname"}) {
     EXPECT_NE(lab.run("h0", {"cat", id}).out, lab.run("h1", {"cat", id}).out) << id;
   }
@@ -81,7 +83,7 @@ TEST(Lab, BothFamiliesOrOnlyTheNewOne) {
 
 TEST(Lab, HiddenFolderIsOnlyOnTheFirstHost) {
   LAB_OR_SKIP();
-  const std::string tool = LAB_TOOL;
+  const std::string tool = paths::kLabTool;
   const std::string folder = tool.substr(0, tool.rfind('/'));
   const Lab lab({.hosts = 2, .more = {"--hide", folder}});
   EXPECT_EQ(lab.run("h0", {"test", "-e", tool}).code, 0);
@@ -139,13 +141,13 @@ TEST(Lab, ProcessesSeesOrphansAndInitReapsThem) {
 
 TEST(Lab, WrongWordsAreExplained) {
   LAB_OR_SKIP();
-  const auto said = [](const Words& words) { return Command(words).finish().err; };
+  const auto said = [](const Words& words) { return Command(words, ofTool()).finish().err; };
   EXPECT_THAT(said({"up", "--hosts", "x"}), HasSubstr("--hosts x: between 1 and 64"));
   EXPECT_THAT(said({"up", "--frobnicate", "x"}), HasSubstr("no option --frobnicate"));
   EXPECT_THAT(said({"up", "--hostname", "h9=a"}), HasSubstr("no host 'h9' among 3 hosts"));
   EXPECT_THAT(said({"fly"}), HasSubstr("no command 'fly'"));
   EXPECT_THAT(said({"exec", "--name", "nowhere", "h0", "true"}), HasSubstr("is not up"));
-  EXPECT_EQ(Command({"down", "--name", "nowhere"}).finish().code, 0);
+  EXPECT_EQ(Command({"down", "--name", "nowhere"}, ofTool()).finish().code, 0);
 }
 
 }  // namespace

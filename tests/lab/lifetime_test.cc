@@ -108,7 +108,7 @@ TEST(LabLifetime, LeftoversOfKilledTestsAreEnded) {
   }
   const std::string name = "test." + std::to_string(owner) + ".1";
   const auto folder = folderOf(name);
-  EXPECT_EQ(Command({"up", "--name", name, "--hosts", "1"}).finish().code, 0);
+  EXPECT_EQ(Command({"up", "--name", name, "--hosts", "1"}, ofTool()).finish().code, 0);
   const pid_t init = pidIn(folder / "hosts/h0/pid");
   { const Lab lab({.hosts = 1}); }
   EXPECT_FALSE(isGone(init));

@@ -1,5 +1,6 @@
 // farandole run on several hosts: who runs where, and with what.
 #include "lab/job.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -192,7 +193,7 @@ TEST(LabRun, PushedOnceAndUsedAgain) {
 
 TEST(LabRun, ExistsNowhereButOnTheFirstHost) {
   LAB_OR_SKIP();
-  const std::string command = FARANDOLE_COMMAND;
+  const std::string command = paths::kCommand;
   const std::string tree = command.substr(0, command.rfind("/build/"));
   const Lab lab({.hosts = 3, .more = {"--hide", tree}});
   Command::Options how;

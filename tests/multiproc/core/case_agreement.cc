@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -1,7 +1,7 @@
 // farandole_call: start and wait in one.
 #include <thread>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

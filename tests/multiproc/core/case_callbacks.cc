@@ -4,7 +4,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

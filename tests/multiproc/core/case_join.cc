@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

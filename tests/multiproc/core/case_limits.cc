@@ -9,7 +9,7 @@
 #include <fstream>
 #include <vector>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

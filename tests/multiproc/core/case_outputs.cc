@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <random>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/job.h"
+#include "multiproc/core/job.h"
 
 namespace farandole::test {
 namespace {

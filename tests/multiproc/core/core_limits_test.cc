@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/job.h"
+#include "multiproc/core/job.h"
 
 namespace farandole::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/job.h"
+#include "multiproc/core/job.h"
 
 namespace farandole::test {
 namespace {

@@ -12,7 +12,7 @@
 #include <map>
 #include <thread>
 
-#include "core/rank.h"
+#include "multiproc/core/rank.h"
 
 namespace farandole::test {
 namespace {

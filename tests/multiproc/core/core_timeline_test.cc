@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/job.h"
+#include "multiproc/core/job.h"
 
 namespace farandole::test {
 namespace {

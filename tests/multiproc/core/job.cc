@@ -1,4 +1,4 @@
-#include "core/job.h"
+#include "multiproc/core/job.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+
+#include "paths.h"
 
 extern char** environ;
 
@@ -124,7 +126,7 @@ void Job::spawn(int rank, const Options& options) {
   for (const auto& [name, value] : options.environment) variables[name] = value;
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  std::vector<std::string> arguments{CORE_RANK};
+  std::vector<std::string> arguments{paths::kCoreRank};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
 
   int ends[2];
@@ -135,9 +137,9 @@ void Job::spawn(int rank, const Options& options) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const SpawnSettings settings(writeEnd.get());
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, CORE_RANK, settings.actions(), settings.attributes(),
+  const int error = ::posix_spawn(&pid, paths::kCoreRank, settings.actions(), settings.attributes(),
                                   pointers(arguments).data(), pointers(environment).data());
-  if (error != 0) giveUp("cannot start " CORE_RANK, error);
+  if (error != 0) giveUp("cannot start " + std::string(paths::kCoreRank), error);
   started.pid = pid;
   started.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!started.pidfd) giveUp("pidfd_open", errno);

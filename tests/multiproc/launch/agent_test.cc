@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
 
 namespace farandole::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,6 +15,8 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "paths.h"
 
 extern char** environ;
 
@@ -46,7 +48,7 @@ Command::Command(const std::vector<std::string>& words, const Options& options)
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!leaks(*entry)) environment.emplace_back(*entry);
   }
-  const std::string program = options.program.empty() ? FARANDOLE_COMMAND : options.program;
+  const std::string program = options.program.empty() ? paths::kCommand : options.program;
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
 
 namespace farandole::test {
 namespace {

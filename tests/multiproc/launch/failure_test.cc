@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "launch/command.h"
 #include "launch/supervise/first_cause.h"
+#include "multiproc/launch/command.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -40,9 +41,11 @@ TEST(LaunchFailure, ScreenHoldsTheLastTwentyLinesOfBothStreams) {
 
 TEST(LaunchFailure, ScreenTellsWhatTheOthersWaitedFor) {
   Command command({"run", "-np", "3", "sh", "-c",
-                   "if [ $RANK = 2 ]; then echo pid $$; exec " LAUNCH_ACTOR
-                   " wait 'computing'; fi; "
-                   "exec " LAUNCH_ACTOR " wait \"waiting for allreduce 'grad.7'\""});
+                   "if [ $RANK = 2 ]; then echo pid $$; exec " + std::string(paths::kLaunchActor) +
+                       " wait 'computing'; fi; "
+                       "exec " +
+                       std::string(paths::kLaunchActor) +
+                       " wait \"waiting for allreduce 'grad.7'\""});
   ASSERT_TRUE(command.waitForOutput("waiting\n", 3)) << command.err();
   const auto pids = pidsIn(command.out());
   ASSERT_EQ(pids.size(), 1U) << command.out();

@@ -2,7 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -28,7 +29,8 @@ TEST(LaunchInit, WarningCanBeSilencedOrMadeAnError) {
 }
 
 TEST(LaunchInit, RanksThatInitialiseGetNone) {
-  const Outcome outcome = runCommand({"run", "-np", "2", "--require-init", LAUNCH_ACTOR, "init"});
+  const Outcome outcome =
+      runCommand({"run", "-np", "2", "--require-init", paths::kLaunchActor, "init"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
 }
@@ -38,7 +40,7 @@ TEST(LaunchInit, RankThatLeavesWhileAnotherIsInsideInitEndsTheJob) {
   for (const char* delays : {"0 1", "1 0"}) {
     const std::string script = std::string("set -- ") + delays +
                                "; if [ $RANK = 1 ]; then sleep $1; exit 0; fi; sleep $2; exec " +
-                               LAUNCH_ACTOR + " join";
+                               paths::kLaunchActor + " join";
     const Outcome outcome = runCommand(shellJob(2, script));
     EXPECT_EQ(outcome.code, 1);
     EXPECT_THAT(outcome.err,
@@ -49,8 +51,9 @@ TEST(LaunchInit, RankThatLeavesWhileAnotherIsInsideInitEndsTheJob) {
 }
 
 TEST(LaunchInit, RankWithAnotherSizeEndsTheJob) {
-  const Outcome outcome = runCommand(
-      shellJob(2, "[ $RANK = 1 ] && exec " LAUNCH_ACTOR " size 3; exec " LAUNCH_ACTOR " join"));
+  const Outcome outcome =
+      runCommand(shellJob(2, "[ $RANK = 1 ] && exec " + std::string(paths::kLaunchActor) +
+                                 " size 3; exec " + std::string(paths::kLaunchActor) + " join"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("rank 1 initialised as one of 3 ranks, but the launcher "
                                      "started 2"));

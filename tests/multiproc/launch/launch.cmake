@@ -6,11 +6,7 @@ file(GLOB launch_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
 list(FILTER launch_test_sources EXCLUDE REGEX "/actor\\.cc$")
 add_executable(multiproc_launch ${launch_test_sources})
 farandole_unity(multiproc_launch ${launch_test_sources})
-target_link_libraries(multiproc_launch PRIVATE farandole_launch GTest::gtest_main GTest::gmock)
-target_include_directories(multiproc_launch PRIVATE ${CMAKE_CURRENT_LIST_DIR}/..)
-target_compile_definitions(multiproc_launch PRIVATE
-  FARANDOLE_COMMAND="$<TARGET_FILE:farandole_command>" LAUNCH_ACTOR="$<TARGET_FILE:launch_actor>"
-  FARANDOLE_LIBRARY="$<TARGET_FILE:farandole>")
+target_link_libraries(multiproc_launch PRIVATE test_paths farandole_launch GTest::gtest_main GTest::gmock)
 add_dependencies(multiproc_launch farandole_command farandole_python launch_actor)
 farandole_light_test(multiproc_launch)
 gtest_discover_tests(multiproc_launch TEST_PREFIX multiproc. PROPERTIES LABELS multiproc TIMEOUT 120 DISCOVERY_TIMEOUT 60)

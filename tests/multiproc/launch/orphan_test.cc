@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -86,9 +87,9 @@ TEST(LaunchOrphans, ProcessesWithoutTheMarkAreFoundByDescent) {
 }
 
 // Processes that no longer show the job's variable: a cleared environment, and an overwritten one.
-constexpr const char* kWithoutVariable =
-    "(env -i setsid sh -c 'echo pid $$; exec sleep 300' &) ; (" LAUNCH_ACTOR
-    " forget &) ; echo pid $$; sleep 300";
+const std::string kWithoutVariable = "(env -i setsid sh -c 'echo pid $$; exec sleep 300' &) ; (" +
+                                     std::string(paths::kLaunchActor) +
+                                     " forget &) ; echo pid $$; sleep 300";
 
 TEST(LaunchOrphans, NoneOfThoseWithoutTheVariableWhenTheLauncherIsKilled) {
   Command command(shellJob(2, kWithoutVariable));
@@ -102,7 +103,7 @@ TEST(LaunchOrphans, NoneOfThoseWithoutTheVariableWhenTheLauncherIsKilled) {
 std::vector<std::string> withoutControlGroups(const std::vector<std::string>& words) {
   std::vector<std::string> all{"--mount", "sh", "-c",
                                "mount -t tmpfs -o ro none /sys/fs/cgroup && exec \"$0\" \"$@\"",
-                               FARANDOLE_COMMAND};
+                               paths::kCommand};
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }
@@ -172,7 +173,7 @@ TEST(LaunchOrphans, AGuardianThatIsKilledIsReplaced) {
 Outcome runAsProcessOne(const std::string& before, const std::string& job) {
   return runProgram("/usr/bin/unshare",
                     {"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-                     before + "exec " FARANDOLE_COMMAND " run --grace 100 " + job});
+                     before + "exec " + std::string(paths::kCommand) + " run --grace 100 " + job});
 }
 
 TEST(LaunchOrphans, ProcessOneDoesNotWaitForItsGuardian) {
@@ -192,7 +193,7 @@ TEST(LaunchOrphans, ProcessOneReapsStrangersAndLeavesThemAlone) {
 
 // As with `sleep infinity` as process 1, which reaps nobody.
 TEST(LaunchOrphans, NoZombieIsLeftToAProcessOneThatReapsNobody) {
-  const std::string run = FARANDOLE_COMMAND " run -q -np 1 ";
+  const std::string run = std::string(paths::kCommand) + " run -q -np 1 ";
   Command::Options options;
   options.program = "/usr/bin/unshare";
   Command command({"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
@@ -212,8 +213,9 @@ TEST(LaunchOrphans, HelpersThatEndByThemselvesAreNotMentioned) {
 }
 
 TEST(LaunchOrphans, AJobInsideAJobIsEndedToo) {
-  Command command(shellJob(1, "exec " FARANDOLE_COMMAND
-                              " run -np 2 sh -c 'echo pid $$; (setsid sleep 300 &); sleep 300'"));
+  Command command(
+      shellJob(1, "exec " + std::string(paths::kCommand) +
+                      " run -np 2 sh -c 'echo pid $$; (setsid sleep 300 &); sleep 300'"));
   ASSERT_TRUE(command.waitForOutput("pid ", 2));
   const auto pids = pidsIn(command.out());
   command.signal(SIGKILL);

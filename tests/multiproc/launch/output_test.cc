@@ -6,8 +6,9 @@
 #include <filesystem>
 #include <map>
 
-#include "launch/command.h"
 #include "launch/output/rank_output.h"
+#include "multiproc/launch/command.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -113,8 +114,8 @@ TEST(LaunchOutput, CopyThatCannotBeWrittenIsSaidOncePerRank) {
   const auto job = [&](const std::string& option) {
     // Files may have 4 KiB; what is longer is an error, as a full disk is.
     return std::vector<std::string>{
-        "-c", "trap '' XFSZ; ulimit -f 8; exec " FARANDOLE_COMMAND " run -q " + option +
-                  " -np 2 --output-filename " + folder.path() +
+        "-c", "trap '' XFSZ; ulimit -f 8; exec " + std::string(paths::kCommand) + " run -q " +
+                  option + " -np 2 --output-filename " + folder.path() +
                   "/logs sh -c 'i=0; while [ $i -lt 400 ]; do echo line $i of some length; "
                   "echo line $i of some length >&2; i=$((i+1)); done; [ $RANK = 0 ] || echo end'"};
   };

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "paths.h"
+
 namespace farandole::test {
 namespace {
 
@@ -56,11 +58,11 @@ TEST_P(Packaging, NeedsNoGlibcAbove234) {
   EXPECT_LE(highest, 34);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Packaging, ::testing::Values(FARANDOLE_COMMAND, FARANDOLE_LIBRARY),
+INSTANTIATE_TEST_SUITE_P(Of, Packaging, ::testing::Values(paths::kCommand, paths::kLibrary),
                          [](const auto& one) { return one.index == 0 ? "Command" : "Library"; });
 
 TEST(Packaging, LibraryExportsTheCInterfaceAlone) {
-  std::istringstream lines(outputOf("nm -D --defined-only " FARANDOLE_LIBRARY));
+  std::istringstream lines(outputOf("nm -D --defined-only " + std::string(paths::kLibrary)));
   int exported = 0;
   for (std::string address, kind, name; lines >> address >> kind >> name; ++exported) {
     EXPECT_TRUE(name.starts_with("farandole_")) << name;

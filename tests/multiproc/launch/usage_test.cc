@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
-#include "launch/command.h"
+#include "multiproc/launch/command.h"
+#include "paths.h"
 
 namespace farandole::test {
 namespace {
@@ -112,8 +113,8 @@ TEST(LaunchUsage, TheLimitOfOpenFilesIsNamedAsItIs) {
   const auto withLimit = [&](int files) {
     const std::string limit = "--nofile=" + std::to_string(files) + ":" + std::to_string(files);
     return runProgram("/usr/bin/prlimit",
-                      {limit, FARANDOLE_COMMAND, "run", "-np", "4", "--output-filename",
-                       logs.path() + "/logs", LAUNCH_ACTOR, "init"});
+                      {limit, paths::kCommand, "run", "-np", "4", "--output-filename",
+                       logs.path() + "/logs", paths::kLaunchActor, "init"});
   };
   const Outcome refused = withLimit(20);
   EXPECT_EQ(refused.code, 1);

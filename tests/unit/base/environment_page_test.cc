@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "paths.h"
 
 namespace farandole {
 namespace {
@@ -25,7 +26,7 @@ std::string read(const std::filesystem::path& path) {
 }
 
 std::string readPage() {
-  return read(std::filesystem::path(FARANDOLE_SOURCE_DIR) / "docs" / "environment.md");
+  return read(std::filesystem::path(test::paths::kSource) / "docs" / "environment.md");
 }
 
 TEST(EnvironmentPage, ListsEveryVariable) {
@@ -45,7 +46,7 @@ TEST(EnvironmentPage, TheTableHasEveryVariableOfTheSources) {
   std::set<std::string> known;
   for (const ConfigVariable& variable : configVariables()) known.emplace(variable.name);
   const std::regex quoted("\"(FARANDOLE_[A-Z_]+)\"");
-  const auto source = std::filesystem::path(FARANDOLE_SOURCE_DIR) / "src";
+  const auto source = std::filesystem::path(test::paths::kSource) / "src";
   int files = 0;
   for (auto entry = std::filesystem::recursive_directory_iterator(source);
        entry != std::filesystem::recursive_directory_iterator(); ++entry) {

@@ -8,12 +8,13 @@
 
 #include "compat/compat.h"
 #include "compat/mca_parameters.h"
+#include "paths.h"
 
 namespace farandole {
 namespace {
 
 std::string readPage() {
-  std::ifstream in(std::filesystem::path(FARANDOLE_SOURCE_DIR) / "docs" / "compat.md");
+  std::ifstream in(std::filesystem::path(test::paths::kSource) / "docs" / "compat.md");
   std::stringstream text;
   text << in.rdbuf();
   return text.str();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "collective/gloo/gloo_loader.h"
+#include "paths.h"
 #include "unit/transport/pair.h"
 
 namespace farandole {
@@ -14,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Result<GlooEngine> engine() { return GlooEngine::load(FARANDOLE_GLOO_ENGINE); }
+Result<GlooEngine> engine() { return GlooEngine::load(test::paths::kGlooEngine); }
 
 Status finish(Operation& operation) {
   const Deadline deadline = Deadline::after(test::kPatience);
