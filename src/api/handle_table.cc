@@ -3,7 +3,7 @@
 namespace farandole {
 
 void HandleTable::add(const EntryPtr& entry) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -23,14 +23,14 @@ const HandleTable::Slot* HandleTable::slotOf(std::uint64_t handle) const {
 }
 
 EntryPtr HandleTable::find(std::uint64_t handle) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Slot* slot = slotOf(handle);
   return slot != nullptr ? slot->entry : nullptr;
 }
 
 bool HandleTable::release(std::uint64_t handle) {
   EntryPtr released;  // destroyed after the lock is gone
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (slotOf(handle) == nullptr) return false;
   const auto index = static_cast<std::uint32_t>((handle & 0xffffffff) - 1);
   Slot& slot = slots_[index];

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "base/mutex.h"
@@ -26,11 +25,11 @@ class HandleTable {
     std::uint32_t generation = 1;
     EntryPtr entry;
   };
-  const Slot* slotOf(std::uint64_t handle) const;
+  const Slot* slotOf(std::uint64_t handle) const REQUIRES(mutex_);
 
   mutable Mutex mutex_;
-  std::vector<Slot> slots_;          // guarded by mutex_
-  std::vector<std::uint32_t> free_;  // guarded by mutex_
+  std::vector<Slot> slots_ GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> free_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

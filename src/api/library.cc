@@ -38,7 +38,8 @@ Library& Library::instance() {
   return *library;
 }
 
-void Library::afterForkInChild() {
+// Not checked: see below.
+void Library::afterForkInChild() NO_THREAD_SAFETY_ANALYSIS {
   // Once: in a child of the child the numbers may belong to files of the program.
   if (forked_.exchange(true, std::memory_order_relaxed)) return;
   // Other threads of the parent may have held any lock at the moment of the fork, so none is taken:
@@ -62,7 +63,7 @@ Status Library::checkProcess() {
 }
 
 std::shared_ptr<Runtime> Library::runtime() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return runtime_;
 }
 
@@ -109,7 +110,7 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
 }
 
 void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   agent_ = std::move(bootstrap);
   // Events reach whatever runtime there is at that time.
   agent_->onRankEnd([this](const RankEnd& end) {
@@ -121,7 +122,7 @@ void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
     }
   });
   agent_->onRankStop([this](const RankStop& stop) {
-    const std::lock_guard order(stopsMutex_);
+    const MutexLock order(stopsMutex_);
     stops_.insert_or_assign(stop.rank, stop);
     if (const auto current = runtime()) current->rankStopped(stop);
   });
@@ -129,7 +130,7 @@ void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
 
 Status Library::init(std::chrono::milliseconds timeout) {
   FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("init"));
-  const std::lock_guard life(lifeMutex_);
+  const MutexLock life(lifeMutex_);
   if (runtime()) return {};
   auto identity = identify([](const char* variable) { return std::getenv(variable); });
   FARANDOLE_RETURN_IF_ERROR(identity.status());
@@ -147,9 +148,9 @@ Status Library::init(std::chrono::milliseconds timeout) {
   auto started = Runtime::start(*config, epoch, agent_.get(), engine_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());
   {
-    const std::lock_guard order(stopsMutex_);
+    const MutexLock order(stopsMutex_);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       runtime_ = *started;
     }
     for (const auto& [rank, stop] : stops_) (*started)->rankStopped(stop);
@@ -164,7 +165,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
 
 Status Library::shutdown() {
   FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("shutdown"));
-  const std::lock_guard life(lifeMutex_);
+  const MutexLock life(lifeMutex_);
   const std::shared_ptr<Runtime> ending = runtime();
   return ending ? end(ending) : Status();
 }
@@ -181,7 +182,7 @@ Status Library::endWithProcess(bool failing) {
       },
       nullptr);
   FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("end_with_process"));
-  const std::lock_guard life(lifeMutex_);
+  const MutexLock life(lifeMutex_);
   const std::shared_ptr<Runtime> ending = runtime();
   if (!ending) return {};
   if (ending->conductor().inCallback()) return inCallback("end_with_process");
@@ -199,7 +200,7 @@ Status Library::end(const std::shared_ptr<Runtime>& ending) {
   if (const Status status = stopTimeline(); !status.ok()) logWarning(status.message());
   // First out of reach for new calls, then ended.
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     runtime_ = nullptr;
   }
   ending->stop();
@@ -208,7 +209,7 @@ Status Library::end(const std::shared_ptr<Runtime>& ending) {
 }
 
 Status Library::retireMemory(const std::shared_ptr<Runtime>& ending) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bool held = false;
   for (auto& [memory, allocation] : allocations_) {
     if (!allocation.shared) continue;
@@ -226,7 +227,7 @@ Result<void*> Library::allocate(std::size_t bytes) {
   if (current) {
     auto memory = current->arena().allocate(bytes == 0 ? 1 : bytes);
     FARANDOLE_RETURN_IF_ERROR(memory.status());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     allocations_[*memory] = {bytes, nullptr, true};
     return *memory;
   }
@@ -234,7 +235,7 @@ Result<void*> Library::allocate(std::size_t bytes) {
   if (memory == nullptr)
     return Status::outOfMemory("no memory for " + std::to_string(bytes) + " bytes");
   std::memset(memory, 0, roundUp(bytes));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   allocations_[memory] = {bytes, nullptr, false};
   return memory;
 }
@@ -244,7 +245,7 @@ Status Library::free(void* memory) {
   Allocation allocation;
   std::shared_ptr<Runtime> current;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = allocations_.find(memory);
     if (found == allocations_.end()) {
       return Status::invalid(

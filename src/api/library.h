@@ -12,13 +12,13 @@
 #include <optional>
 
 #include "api/handle_table.h"
-#include "runtime/runtime.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "bootstrap/agent_client.h"
+#include "observe/timeline.h"
 #include "runtime/identity.h"
 #include "runtime/mpi_start.h"
-#include "observe/timeline.h"
+#include "runtime/runtime.h"
 
 namespace farandole {
 
@@ -60,40 +60,40 @@ class Library {
   };
 
   Library() = default;
-  // With lifeMutex_ held.
-  Status end(const std::shared_ptr<Runtime>& ending);
+  Status end(const std::shared_ptr<Runtime>& ending) REQUIRES(lifeMutex_);
   // The user keeps the shared memory of a runtime that has ended, out of the other ranks' sight.
   Status retireMemory(const std::shared_ptr<Runtime>& ending);
-  Status connectAgent(Identity& identity, Deadline deadline);
+  Status connectAgent(Identity& identity, Deadline deadline) REQUIRES(lifeMutex_);
   void listenTo(std::unique_ptr<Bootstrap> bootstrap);
   static void afterForkInChild();
   static void atExit();
 
-  std::mutex lifeMutex_;  // held through init and shutdown: one at a time
+  Mutex lifeMutex_;  // held through init and shutdown: one at a time
   mutable Mutex mutex_;
-  // Guarded by mutex_.
-  std::shared_ptr<Runtime> runtime_;
-  std::map<const void*, Allocation> allocations_;
-  std::unique_ptr<Engine> engine_;     // of the MPI that started this rank, if one did
-  std::atomic<Engine*> mpi_{nullptr};  // the same, for the bootstrap's thread
-  Config mpiConfig_;                   // who this rank is then
-  std::unique_ptr<Bootstrap> agent_;   // once connected it stays: init and shutdown repeat quickly
+  std::shared_ptr<Runtime> runtime_ GUARDED_BY(mutex_);
+  std::map<const void*, Allocation> allocations_ GUARDED_BY(mutex_);
+  // Of the MPI that started this rank, if one did.
+  std::unique_ptr<Engine> engine_ GUARDED_BY(lifeMutex_);
+  std::atomic<Engine*> mpi_{nullptr};        // the same, for the bootstrap's thread
+  Config mpiConfig_ GUARDED_BY(lifeMutex_);  // who this rank is then
+  // Set by the first init, before there is a runtime whose users may look at it; then it stays:
+  // init and shutdown repeat quickly.
+  std::unique_ptr<Bootstrap> agent_;
 
-  std::mutex stopsMutex_;  // before mutex_; held while the runtime is told
-  // Guarded by stopsMutex_: what the agent has said last of each rank, for the next runtime.
-  std::map<std::int32_t, RankStop> stops_;
+  Mutex stopsMutex_;  // before mutex_; held while the runtime is told
+  // What the agent has said last of each rank, for the next runtime.
+  std::map<std::int32_t, RankStop> stops_ GUARDED_BY(stopsMutex_);
 
   std::atomic<std::uint64_t> epoch_{0};
   HandleTable handles_;
 
-  std::mutex timelineMutex_;
+  Mutex timelineMutex_;
   Timeline timeline_;
-  // Guarded by timelineMutex_.
-  std::string timelinePath_;
-  std::string
-      timelineKey_;  // under which the ranks tell each other that they have started and stopped
-  Config timelineConfig_;
-  int timelines_ = 0;
+  std::string timelinePath_ GUARDED_BY(timelineMutex_);
+  // Under which the ranks tell each other that they have started and stopped.
+  std::string timelineKey_ GUARDED_BY(timelineMutex_);
+  Config timelineConfig_ GUARDED_BY(timelineMutex_);
+  int timelines_ GUARDED_BY(timelineMutex_) = 0;
 };
 
 }  // namespace farandole

@@ -12,7 +12,7 @@ constexpr Duration kPatience = std::chrono::seconds(2);
 }  // namespace
 
 Status Library::startTimeline(const std::string& path, const Config& config) {
-  const std::lock_guard lock(timelineMutex_);
+  const MutexLock lock(timelineMutex_);
   if (timeline_.enabled())
     return Status::invalid("a timeline is already being written to " + timelinePath_);
   timelineKey_ = "timeline/" + std::to_string(epoch()) + "/" + std::to_string(timelines_++) + "/" +
@@ -39,7 +39,7 @@ Status Library::startTimeline(const std::string& path, const Config& config) {
 }
 
 Status Library::stopTimeline() {
-  const std::lock_guard lock(timelineMutex_);
+  const MutexLock lock(timelineMutex_);
   if (!timeline_.enabled()) return {};
   FARANDOLE_RETURN_IF_ERROR(timeline_.stop());
   const Deadline deadline = Deadline::after(kPatience);

@@ -33,10 +33,10 @@ Result<std::unique_ptr<AgentClient>> AgentClient::connect(std::string address, s
   FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
   FARANDOLE_ASSIGN_OR_RETURN(auto admission, enter(name, SOCK_STREAM, key, Purpose::kAgent,
                                                    Claim{rank, size, 0}, "the agent", deadline));
+  logDebug("connected with the agent on " + admission.text);
   FARANDOLE_ASSIGN_OR_RETURN(
       auto channel,
       Channel::open(std::move(admission.fd), std::move(admission.host), std::move(admission.text)));
-  logDebug("connected with the agent at " + std::string(address));
   return std::unique_ptr<AgentClient>(new AgentClient(std::move(channel)));
 }
 

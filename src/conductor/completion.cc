@@ -19,30 +19,32 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create() {
 }
 
 void CompletionQueue::expect() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++expected_;
 }
 
 void CompletionQueue::forget() {
-  const std::lock_guard lock(mutex_);
-  if (--expected_ == 0) quiet_.notify_all();
+  const MutexLock lock(mutex_);
+  if (--expected_ == 0) quiet_.notifyAll();
 }
 
 bool CompletionQueue::awaitQuiet(Duration patience) {
-  std::unique_lock lock(mutex_);
-  return quiet_.wait_for(lock, patience, [&] { return expected_ == 0; });
+  const Deadline deadline = Deadline::after(patience);
+  const MutexLock lock(mutex_);
+  while (expected_ != 0 && !deadline.passed()) quiet_.wait(mutex_, deadline);
+  return expected_ == 0;
 }
 
 void CompletionQueue::push(const Completion& completion) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   completions_.push_back(completion);
-  if (--expected_ == 0) quiet_.notify_all();
+  if (--expected_ == 0) quiet_.notifyAll();
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
 }
 
 std::size_t CompletionQueue::pop(Completion* out, std::size_t capacity) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::size_t count = std::min(capacity, completions_.size());
   std::copy_n(completions_.begin(), count, out);
   completions_.erase(completions_.begin(),
@@ -56,7 +58,7 @@ std::size_t CompletionQueue::pop(Completion* out, std::size_t capacity) {
 
 Status CompletionThread::start() {
   if (started_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_ || thread_.joinable()) return {};
   auto thread = startThread("fd-complete", [this] { run(); });
   FARANDOLE_RETURN_IF_ERROR(thread.status());
@@ -66,19 +68,19 @@ Status CompletionThread::start() {
 }
 
 void CompletionThread::post(std::function<void()> callback) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_) return;
   callbacks_.push_back(std::move(callback));
-  changed_.notify_one();
+  changed_.notifyAll();
 }
 
 void CompletionThread::stop() {
   std::thread thread;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     thread = std::move(thread_);
-    changed_.notify_one();
+    changed_.notifyAll();
   }
   if (thread.joinable()) thread.join();
 }
@@ -90,9 +92,9 @@ void CompletionThread::run() {
 }
 
 void CompletionThread::runCallbacks() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !callbacks_.empty(); });
+    while (!stopping_ && callbacks_.empty()) changed_.wait(mutex_, Deadline::never());
     if (callbacks_.empty()) return;
     const auto callback = std::move(callbacks_.front());
     callbacks_.pop_front();

@@ -3,17 +3,17 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace farandole {
@@ -43,10 +43,10 @@ class CompletionQueue {
  private:
   CompletionQueue() = default;
   UniqueFd event_;
-  std::mutex mutex_;
-  std::condition_variable quiet_;
-  std::deque<Completion> completions_;  // guarded by mutex_
-  std::int64_t expected_ = 0;           // guarded by mutex_
+  Mutex mutex_;
+  Condition quiet_;
+  std::deque<Completion> completions_ GUARDED_BY(mutex_);
+  std::int64_t expected_ GUARDED_BY(mutex_) = 0;
 };
 
 // Runs callbacks, one after the other, on a thread of its own that is started for the first one.
@@ -68,11 +68,11 @@ class CompletionThread {
   void run();
   void runCallbacks();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> callbacks_;  // guarded by mutex_
-  bool stopping_ = false;                        // guarded by mutex_
-  std::thread thread_;                           // guarded by mutex_ until stopping_
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<std::function<void()>> callbacks_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_ GUARDED_BY(mutex_);
   std::atomic<bool> started_{false};
   std::atomic<std::thread::id> id_;  // set by the thread itself
 };

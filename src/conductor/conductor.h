@@ -139,11 +139,11 @@ class Conductor final : public SetObserver {
   void lookAround();
   void failEverything(const Status& status);
   // Unlocks drive_, then runs the callbacks of what was completed under it.
-  void stepDown();
+  void stepDown() RELEASE(drive_);
   void endThreads();
   void runInBackground();
   // While nobody waits and something is in flight. Called with drive_ held, returns without it.
-  void driveInBackground();
+  void driveInBackground() RELEASE(drive_);
   bool backgroundNeeded() const;
   void lookAroundIdle();
   void kickBackground();

@@ -77,7 +77,7 @@ void Watch::fail(Status status) {
 
 void Watch::rankEnded(const RankEnd& end) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (firstTold_ < 0) firstTold_ = end.rank;
     accounts_.insert_or_assign(end.rank, end);
   }
@@ -92,7 +92,7 @@ void Watch::rankEnded(const RankEnd& end) {
 void Watch::rankStopped(const RankStop& stop) {
   std::vector<RankStop> say;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stop.how != Standstill::kNone) {
       stops_[stop.rank].stop = stop;
     } else if (const auto found = stops_.find(stop.rank); found != stops_.end()) {
@@ -120,7 +120,7 @@ void Watch::tell(News news) {
   // Local ranks are judged by their pidfd: it knows about leaving in good order.
   if (std::find(locals_.begin(), locals_.end(), news.rank) != locals_.end()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news_.push_back(std::move(news));
   }
   const std::uint64_t one = 1;
@@ -133,7 +133,7 @@ void Watch::judge(const News& news) {
   for (int i = 0; i < kAccountTries && news.status.ok(); ++i) {
     if (marks_.of(news.rank) != kStillHere || neighbourhood_.failed()) return;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const RankEnd& end = accounts_[news.rank];
       if (end.signalled || end.hostLost) break;
     }
@@ -182,7 +182,7 @@ void Watch::run() {
       [[maybe_unused]] const auto got = ::read(bell_.get(), &count, sizeof count);
       std::vector<News> news;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         news.swap(news_);
       }
       for (const News& each : news) judge(each);
@@ -216,7 +216,7 @@ void Watch::peerEnded(const Peer& peer) {
 }
 
 std::optional<RankEnd> Watch::endedBefore(std::int32_t rank) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (firstTold_ < 0 || firstTold_ == rank || marks_.of(firstTold_) != kStillHere) {
     return std::nullopt;
   }
@@ -228,7 +228,7 @@ std::optional<RankEnd> Watch::endedBefore(std::int32_t rank) {
 std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {
   for (int i = 0; i < kAccountTries; ++i) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const auto found = accounts_.find(rank); found != accounts_.end()) {
         const RankEnd& end = found->second;
         return describe(end) + (end.lastLines.empty() ? "" : "; its last lines:\n" + end.lastLines);

@@ -12,13 +12,13 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
 #include "conductor/conductor.h"
 #include "machine/neighbourhood.h"
@@ -97,12 +97,12 @@ class Watch {
   UniqueFd epoll_;                     // the two below, and the peers' pidfds
   UniqueFd wake_;                      // eventfd: stop requested
   UniqueFd bell_;                      // eventfd: there are news
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<std::int32_t, RankEnd> accounts_;
-  std::int32_t firstTold_ = -1;  // whose account came first
-  std::vector<News> news_;
-  std::map<std::int32_t, Stop> stops_;  // those that stand still, as the agent says
+  Mutex mutex_;
+  std::map<std::int32_t, RankEnd> accounts_ GUARDED_BY(mutex_);
+  std::int32_t firstTold_ GUARDED_BY(mutex_) = -1;  // whose account came first
+  std::vector<News> news_ GUARDED_BY(mutex_);
+  // Those that stand still, as the agent says.
+  std::map<std::int32_t, Stop> stops_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,7 +29,7 @@ class KeyedHandlers {
 
   // Once per key; what has waited is delivered at once. Never heard of again after detach().
   void attach(MessageKey key, Handler handler) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (isGone(key)) return;
     Listener& listener = listeners_[key];
     for (auto& [from, message] : listener.held) {
@@ -43,7 +42,7 @@ class KeyedHandlers {
 
   // After it no handler of that key runs; what comes for it later is dropped.
   void detach(MessageKey key) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     listeners_.erase(key);
     gone_[key / kPage] |= std::uint64_t{1} << key % kPage;
   }
@@ -56,7 +55,7 @@ class KeyedHandlers {
                     "rank " + std::to_string(from) + " sent a control message without a set");
     }
     std::memcpy(&key, message.data(), sizeof key);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = listeners_.find(key);
     if (found != listeners_.end() && found->second.handler) {
       found->second.handler(from, message);
@@ -85,16 +84,16 @@ class KeyedHandlers {
     std::vector<std::pair<int, Message>> held;
   };
 
-  bool isGone(MessageKey key) const {
+  bool isGone(MessageKey key) const REQUIRES(mutex_) {
     const auto page = gone_.find(key / kPage);
     return page != gone_.end() && (page->second >> key % kPage & 1) != 0;
   }
 
   Mutex mutex_;  // held while a handler runs: detach() waits for it
-  // Guarded by mutex_.
-  std::unordered_map<MessageKey, Listener> listeners_;
-  std::unordered_map<MessageKey, std::uint64_t> gone_;  // bits of 64 keys each
-  std::size_t heldBytes_ = 0;
+  std::unordered_map<MessageKey, Listener> listeners_ GUARDED_BY(mutex_);
+  // Bits of 64 keys each.
+  std::unordered_map<MessageKey, std::uint64_t> gone_ GUARDED_BY(mutex_);
+  std::size_t heldBytes_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace farandole

@@ -84,6 +84,7 @@ Result<std::unique_ptr<Arena>> Arena::create(std::size_t bytes) {
   Result<Mapping> mapping = Mapping::map(arena->fd_.get(), capacity, /*inherit=*/true);
   if (!mapping.ok()) return mapping.status();
   arena->mapping_ = std::move(mapping).value();
+  const MutexLock lock(arena->mutex_);
   arena->free_.emplace(0, capacity);
   return arena;
 }
@@ -95,7 +96,7 @@ Result<void*> Arena::allocate(std::size_t bytes) {
   if (size < bytes)
     return Status::outOfMemory("shared memory of " + std::to_string(bytes) + " bytes");
   const std::size_t alignment = alignmentFor(size);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto block = free_.begin(); block != free_.end(); ++block) {
     const std::size_t begin = block->first;
     const std::size_t end = begin + block->second;
@@ -148,7 +149,7 @@ Status Arena::reservePages(std::size_t offset, std::size_t bytes) {
 }
 
 bool Arena::free(void* p) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!mapping_.contains(p, 1)) return false;
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(p) - base());
   const auto found = used_.find(offset);
@@ -206,7 +207,7 @@ bool Arena::punch(std::size_t begin, std::size_t end) {
 bool Arena::owns(const void* p, std::size_t bytes) const {
   if (!mapping_.contains(p, bytes)) return false;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - base());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto found = used_.upper_bound(offset);
   if (found == used_.begin()) return false;
   --found;
@@ -215,7 +216,7 @@ bool Arena::owns(const void* p, std::size_t bytes) const {
 }
 
 Status Arena::detach() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (detached_) return {};
   // Pages are exchanged, and small allocations share pages: so ranges are joined page by page.
   std::size_t done = 0;

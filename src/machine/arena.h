@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "machine/memory_promises.h"
 
@@ -71,22 +71,23 @@ class Arena {
 
  private:
   Arena() = default;
-  Status reserve(std::size_t offset, std::size_t bytes);
+  Status reserve(std::size_t offset, std::size_t bytes) REQUIRES(mutex_);
   Status reservePages(std::size_t offset, std::size_t bytes);
   Status detachRange(std::size_t begin, std::size_t end, bool keepContents);
   // Returns an allocation's bytes to free_, joined with its neighbours, and zeroes them.
-  void release(std::size_t offset, std::size_t bytes);
-  void clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin, std::size_t freeEnd);
+  void release(std::size_t offset, std::size_t bytes) REQUIRES(mutex_);
+  void clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin, std::size_t freeEnd)
+      REQUIRES(mutex_);
   // Gives whole pages back to the system.
   bool punch(std::size_t begin, std::size_t end);
 
   UniqueFd fd_;
   Mapping mapping_;
   std::unique_ptr<MemoryPromises> promises_;  // null: this rank is alone
-  mutable std::mutex mutex_;
-  bool detached_ = false;                    // guarded by mutex_
-  std::map<std::size_t, std::size_t> used_;  // offset → bytes; guarded by mutex_
-  std::map<std::size_t, std::size_t> free_;  // offset → bytes, coalesced; guarded by mutex_
+  mutable Mutex mutex_;
+  bool detached_ GUARDED_BY(mutex_) = false;
+  std::map<std::size_t, std::size_t> used_ GUARDED_BY(mutex_);  // offset → bytes
+  std::map<std::size_t, std::size_t> free_ GUARDED_BY(mutex_);  // the same, coalesced
 };
 
 // The memory that may still be used by this process: the least of the machine's and every enclosing

@@ -33,7 +33,7 @@ Result<SharedAreas::PartPtr> SharedAreas::make(std::size_t bytes, int members) {
   FARANDOLE_RETURN_IF_ERROR(memory.status());
   auto* const data = static_cast<std::byte*>(*memory);
   auto* const left = new (data + countAt(bytes)) Part::Count(0);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   areas_.push_back({data, left, static_cast<std::uint32_t>(members), false});
   return PartPtr(new Part(*this, data, *left));
 }
@@ -51,7 +51,7 @@ Result<SharedAreas::PartPtr> SharedAreas::join(int firstLocalRank, std::uint64_t
 
 void SharedAreas::leave(const Part& part) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Area& area : areas_) {
       if (area.data != part.data_) continue;
       area.leftHere = true;
@@ -66,7 +66,7 @@ void SharedAreas::leave(const Part& part) {
 
 void SharedAreas::collect() {
   if (late_.load(std::memory_order_relaxed) == 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(areas_, [&](const Area& area) {
     if (!area.leftHere || area.left->load(std::memory_order_acquire) < area.members) return false;
     neighbourhood_.arena().free(area.data);

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "machine/neighbourhood.h"
 
@@ -67,9 +67,9 @@ class SharedAreas {
   void awaitSlower();
 
   Neighbourhood& neighbourhood_;
-  std::mutex mutex_;
-  std::list<Area> areas_;             // made by this rank; guarded by mutex_
-  std::atomic<std::size_t> late_{0};  // of these, left here but not by all
+  Mutex mutex_;
+  std::list<Area> areas_ GUARDED_BY(mutex_);  // made by this rank
+  std::atomic<std::size_t> late_{0};          // of these, left here but not by all
 };
 
 }  // namespace farandole

@@ -36,7 +36,7 @@ TEST(Story, OfALifeOnOneMachine) {
     const std::string& output = results[static_cast<std::size_t>(rank)].output;
     const std::string place =
         "joins epoch 1: rank " + std::to_string(rank) + " of 3, local rank " + std::to_string(rank);
-    EXPECT_EQ(missingIn(output, {line(rank, "connected with the agent at @"), line(rank, place),
+    EXPECT_EQ(missingIn(output, {line(rank, "connected with the agent on "), line(rank, place),
                                  line(rank, "met all 3 ranks of this machine"),
                                  line(rank, "mapped the shared memory of 3 ranks"),
                                  line(rank, "needs no connections"),
