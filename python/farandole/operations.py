@@ -78,7 +78,7 @@ def allreduce(
 def allgather(
     input: int, shape: Shape, dtype: int, output: int = 0, **common: Unpack[Common]
 ) -> Handle:
-    """First dimensions may differ. Without output the Handle owns the result: result_view()."""
+    """First dimensions may differ. Without output, the Handle owns the result: result_view()."""
     return _start(_abi.ALLGATHER, shape, input=input, output=output, dtype=dtype, **common)
 
 
@@ -99,7 +99,7 @@ def alltoall(
     splits: Sequence[int] | None = None,
     **common: Unpack[Common],
 ) -> Handle:
-    """splits: rows for each member; equal parts without. The result tells the rows received."""
+    """splits: rows for each member; without, equal parts. The result has the rows received."""
     return _start(
         _abi.ALLTOALL, shape, input=input, output=output, dtype=dtype, splits=splits, **common
     )
@@ -158,7 +158,7 @@ def scatter(
     splits: Sequence[int] | None = None,
     **common: Unpack[Common],
 ) -> Handle:
-    """shape is that of the root's input; elsewhere only its dimensions behind the first count."""
+    """shape is that of the root's input; on other ranks its first dimension is ignored."""
     return _start(
         _abi.SCATTER,
         shape,
@@ -186,7 +186,7 @@ def recv(
     tag: int = 0,
     **common: Unpack[Common],
 ) -> Handle:
-    """From a rank of the world or from any; result().source tells from whom."""
+    """From a rank of the world, or from any: result().source is the sender."""
     return _start(_abi.RECV, shape, output=output, dtype=dtype, root=peer, tag=tag, **common)
 
 
@@ -204,5 +204,5 @@ def join_async(*, process_set: AnySet = 0) -> Handle:
 
 
 def join(process_set: AnySet = 0) -> int:
-    """No more data here: others' reductions see neutral elements. Returns the last rank to join."""
+    """This rank has no more data and contributes neutral elements. Returns the last rank to join."""
     return join_async(process_set=process_set).result().last_joined
