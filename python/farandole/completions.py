@@ -27,7 +27,7 @@ _Kind = TypeVar("_Kind", bound="Completions")
 
 
 class Waiter(Protocol):
-    """What started operations with a tag of the queue."""
+    """An object that has started operations with a tag of the queue."""
 
     def _arrived(self, code: int) -> None:
         """One of them is done."""

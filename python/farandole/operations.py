@@ -4,14 +4,16 @@ They take addresses, a shape (a count is one) and a DType, and return a Handle a
 options, by keyword only:
 
     name         without one, operations are matched between ranks by the order of calls
-    process_set  a ProcessSet or its number; the world without
-    keep         whatever must stay alive meanwhile
+    process_set  a ProcessSet or its number; the world by default
+    op           the reduction operator (ReduceOp)
+    keep         an object that must stay alive until the operation is done
     will_wait    the calling thread waits at once: no other thread need be woken
     notify       notify(handle) is called on a Python thread once the operation is done
-    prescale, postscale  of reductions
-    output_bytes  how many bytes there are at output: nothing is written behind them, and operations
-                 whose result is larger end as Mismatch on all ranks; without it the room is what
-                 the rank's own shape asks for
+    prescale, postscale  every input is multiplied by one before a reduction, the result by the
+                 other after it
+    output_bytes  the size of the output: nothing is written behind it, and operations whose result
+                 is larger end as Mismatch on all ranks; by default what the rank's own shape asks
+                 for
 """
 
 from __future__ import annotations
@@ -204,5 +206,5 @@ def join_async(*, process_set: AnySet = 0) -> Handle:
 
 
 def join(process_set: AnySet = 0) -> int:
-    """This rank has no more data and contributes neutral elements. Returns the last rank to join."""
+    """This rank has no more data: it contributes neutral elements. Returns the last to join."""
     return join_async(process_set=process_set).result().last_joined
