@@ -1,11 +1,10 @@
 """Operations on raw memory.
 
-They take addresses, a shape (a count is one) and a DType, and return a Handle at once. Common
-options, by keyword only:
+They take addresses, a shape (a count is one) and a DType, reductions also the reduction operator
+`op` (a ReduceOp), and return a Handle at once. Common options, by keyword only:
 
     name         without one, operations are matched between ranks by the order of calls
     process_set  a ProcessSet or its number; the world by default
-    op           the reduction operator (ReduceOp)
     keep         an object that must stay alive until the operation is done
     will_wait    the calling thread waits at once: no other thread need be woken
     notify       notify(handle) is called on a Python thread once the operation is done
