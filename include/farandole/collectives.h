@@ -14,8 +14,8 @@
 //
 // Ranks.    root and peer are global ranks, also in the operations of a process set.
 //
-// Errors.   Every function throws Error; the Async forms throw what is wrong with the call itself,
-//           Handle::wait() what happened to the operation.
+// Errors.   Failures throw Error. An Async form throws if the call itself is wrong, and nothing was
+//           started then; Handle::wait() throws if the operation failed.
 #pragma once
 
 #include <farandole.h>

@@ -16,7 +16,8 @@
 namespace farandole {
 inline namespace v1 {
 
-// What a finished operation left. The memory belongs to the handle, and is valid as long as it.
+// The result of an operation. `data` is the caller's output buffer or memory that the handle owns;
+// both and the spans are valid as long as the handle.
 struct Result {
   Code code = Code::kOk;  // kTimeout while the operation is pending
   void* data = nullptr;   // the output

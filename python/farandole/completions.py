@@ -27,14 +27,14 @@ _Kind = TypeVar("_Kind", bound="Completions")
 
 
 class Waiter(Protocol):
-    """Whoever started operations with a tag of the queue."""
+    """An object that has started operations with a tag of the queue."""
 
     def _arrived(self, code: int) -> None:
         """One of them is done."""
 
 
 class Completions:
-    """A completion queue, those who wait for what comes out of it, and the threads that serve it.
+    """A completion queue, the waiters for its completions, and the threads that serve it.
 
     May be used from any thread. Belongs to one process: here() gives a fork child its own.
     """
@@ -47,7 +47,7 @@ class Completions:
 
     @classmethod
     def here(cls: type[_Kind]) -> _Kind:
-        """This process's one of this kind."""
+        """The object of this class for this process."""
         with Completions._making:
             found = Completions._instances.get(cls)
             if not isinstance(found, cls):
@@ -95,7 +95,7 @@ class Completions:
             return told.handle
 
     def drain(self) -> None:
-        """Hands out what has been completed."""
+        """Delivers the completions of the queue."""
         if not self._batch_lock.acquire(False):
             return
         arrived = []
@@ -121,7 +121,7 @@ class Completions:
         with self._changed:
             self._wanted += 1
             if self._leader == threading.get_ident():
-                # From one that is being told, who may wait for this: another thread serves.
+                # Called by a callback, which may wait for this one: another thread serves.
                 self._leader = 0
             if self._leader == 0 and self._idle == 0 and not self._ending:
                 self._add_thread()

@@ -51,8 +51,8 @@ def _begin(timeout: float | None) -> None:
 
 
 def _interruptibly(call: Callable[[], None]) -> None:
-    """Runs a call that may take long where Ctrl-C is answered meanwhile."""
-    # MPI wants to be started by the main thread; and a job of one rank waits for no other.
+    """Runs a call that may take long on a thread, so that Ctrl-C works meanwhile."""
+    # MPI must be started by the main thread; and a job of one rank waits for no other.
     if "FARANDOLE_AGENT" not in os.environ or (
         threading.current_thread() is not threading.main_thread()
     ):

@@ -27,7 +27,7 @@ join = core.join
 
 # bfloat16 is the one of the package ml_dtypes.
 _DTYPES = {kind.name.lower(): kind for kind in DType}
-# Nobody calculates with these here, but they can be moved.
+# These have no arithmetic here, but they can be moved.
 _MOVED = {"uint32": DType.INT32, "uint64": DType.INT64}
 
 
@@ -158,7 +158,7 @@ def allgather_async(array: Any, name: str | None = None, process_set: AnySet = 0
 
 
 def allgather(array: Any, name: str | None = None, process_set: AnySet = 0) -> numpy.ndarray:
-    """All ranks' arrays, one behind the other; first dimensions may differ."""
+    """The arrays of all ranks, concatenated; first dimensions may differ."""
     return allgather_async(array, name, process_set).wait()
 
 
@@ -194,7 +194,7 @@ def alltoall(
     name: str | None = None,
     process_set: AnySet = 0,
 ) -> tuple[numpy.ndarray, tuple[int, ...]]:
-    """splits[i] rows go to member i; the rows received, and how many came from each."""
+    """splits[i] rows go to member i. Returns the rows received, and how many came from each."""
     source, dtype = _array(array, "alltoall", name, moved=True)
     part = core.alltoall(
         source.ctypes.data,

@@ -1,4 +1,4 @@
-"""Python objects between the ranks of one job, as pickles: only because the caller asks for it."""
+"""Python objects between the ranks of one job, as pickles; only at the request of the caller."""
 
 from __future__ import annotations
 

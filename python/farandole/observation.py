@@ -1,4 +1,4 @@
-"""What can be seen of a running job: a timeline, and counters."""
+"""Observing a running job: a timeline, and counters."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
 """Operations on raw memory.
 
-They take addresses, a shape (a count is one) and a DType, and return a Handle at once. Common
-options, by keyword only:
+They take addresses, a shape (a count is one) and a DType, reductions also the reduction operator
+`op` (a ReduceOp), and return a Handle at once. Common options, by keyword only:
 
     name         without one, operations are matched between ranks by the order of calls
-    process_set  a ProcessSet or its number; the world without
-    keep         whatever must stay alive meanwhile
+    process_set  a ProcessSet or its number; the world by default
+    keep         an object that must stay alive until the operation is done
     will_wait    the calling thread waits at once: no other thread need be woken
     notify       notify(handle) is called on a Python thread once the operation is done
-    prescale, postscale  of reductions
-    output_bytes  how many bytes there are at output: nothing is written behind them, and operations
-                 whose result is larger end as Mismatch on all ranks; without it the room is what
-                 the rank's own shape asks for
+    prescale, postscale  every input is multiplied by one before a reduction, the result by the
+                 other after it
+    output_bytes  the size of the output: nothing is written behind it, and operations whose result
+                 is larger end as Mismatch on all ranks; by default what the rank's own shape asks
+                 for
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def allreduce(
 def allgather(
     input: int, shape: Shape, dtype: int, output: int = 0, **common: Unpack[Common]
 ) -> Handle:
-    """First dimensions may differ. Without output the Handle owns the result: result_view()."""
+    """First dimensions may differ. Without output, the Handle owns the result: result_view()."""
     return _start(_abi.ALLGATHER, shape, input=input, output=output, dtype=dtype, **common)
 
 
@@ -99,7 +100,7 @@ def alltoall(
     splits: Sequence[int] | None = None,
     **common: Unpack[Common],
 ) -> Handle:
-    """splits: rows for each member; equal parts without. The result tells the rows received."""
+    """splits: rows for each member; without, equal parts. The result has the rows received."""
     return _start(
         _abi.ALLTOALL, shape, input=input, output=output, dtype=dtype, splits=splits, **common
     )
@@ -158,7 +159,7 @@ def scatter(
     splits: Sequence[int] | None = None,
     **common: Unpack[Common],
 ) -> Handle:
-    """shape is that of the root's input; elsewhere only its dimensions behind the first count."""
+    """shape is that of the root's input; on other ranks its first dimension is ignored."""
     return _start(
         _abi.SCATTER,
         shape,
@@ -186,7 +187,7 @@ def recv(
     tag: int = 0,
     **common: Unpack[Common],
 ) -> Handle:
-    """From a rank of the world or from any; result().source tells from whom."""
+    """From a rank of the world, or from any: result().source is the sender."""
     return _start(_abi.RECV, shape, output=output, dtype=dtype, root=peer, tag=tag, **common)
 
 
@@ -204,5 +205,5 @@ def join_async(*, process_set: AnySet = 0) -> Handle:
 
 
 def join(process_set: AnySet = 0) -> int:
-    """No more data here: others' reductions see neutral elements. Returns the last rank to join."""
+    """This rank has no more data: it contributes neutral elements. Returns the last to join."""
     return join_async(process_set=process_set).result().last_joined

@@ -132,7 +132,7 @@ def _command() -> str:
 
 
 def _pack(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
-    """fn and its arguments, and what the ranks need to make sense of them."""
+    """fn and its arguments, and what the ranks need to unpickle them."""
     main = sys.modules.get("__main__")
     script = None
     try:

@@ -1,21 +1,21 @@
-// Communicator: collectives among the members of one process set; the interface every engine
+// Communicator: collectives among the members of one process set; the interface that every engine
 // implements.
 //
 // Nothing here knows tensor names, and nothing blocks: starting an operation returns an Operation
 // that its owner advances with progress() until it is done or failed.
 //
-// Order. Collectives of one communicator are started in the same order by all members, and a member
-// starts the next only when its previous one is done (members may be one operation apart). send and
-// recv are matched by peer and tag, any number may be in flight beside a collective, and none of
-// them needs a partner's collective.
+// Members.  Ranks here are member indices, 0 … size()-1 within the set.
 //
-// Threads. One thread at a time uses a communicator and its operations (the driver, see
-// docs/threads.md).
+// Order.    All members start the collectives of a communicator in the same order, and a member
+//           starts the next only when its previous one is done (so members may be one operation
+//           apart). send and receive are matched by peer and tag; any number may be in flight
+//           beside a collective, and none of them needs the peer to be in a collective.
 //
-// Failure. A failed operation leaves in-place buffers undefined and input of out-of-place calls
-// intact; the communicator then fails every later operation with the same status.
+// Threads.  One thread at a time uses a communicator and its operations: the driver, see
+//           docs/threads.md.
 //
-// Ranks here are member indices 0 … size()-1 within the set.
+// Failure.  A failed operation leaves in-place buffers undefined and the input of out-of-place
+//           calls intact; the communicator then fails every later operation with the same status.
 #pragma once
 
 #include <cstdint>

@@ -1,21 +1,24 @@
-// The messages of the control channel: what members tell the sequencer, and what the log tells
-// everyone.
+// The messages of the control channel: what members tell the sequencer, and what the log tells all
+// members.
 //
-// Submissions (member → sequencer):
-//   Announce  first time, or something changed: the name and its whole Meta
-//   Repeat    the same as last time: plan and generation
-//   Join      no more data here
-//   Withdraw  a submission is taken back; the others' fail as cancelled
-//   Retract   a submission is taken back as if it had never been
-// Log entries (sequencer → all members, executed in order by everyone):
-//   Define    from now on `plan` stands for this name and meta
-//   Batch     run these plans as one engine operation, or as a whole group if they are one;
-//             members listed as joined bring neutral elements
-//   Refuse    the submission of this name fails everywhere with this text
-//   Joined    everyone has joined
-//   Resend    this member's Repeat named a forgotten plan: announce it again
-//   Withdrawn this member's submission of that name is out
-//   Abort     the epoch is over for everyone
+// Submissions (member → sequencer)
+//
+//   Announce   the first time, or after a change: the name and its whole Meta
+//   Repeat     the same as last time: plan and generation
+//   Join       this member has no more data
+//   Withdraw   takes a submission back; those of the other members fail as cancelled
+//   Retract    takes a submission back as if it had never been made
+//
+// Log entries (sequencer → all members, which execute them in order)
+//
+//   Define     from now on `plan` stands for this name and meta
+//   Batch      run these plans as one engine operation, or as a whole group if they are one;
+//              members listed as joined contribute neutral elements
+//   Refuse     the submission of this name fails on all members with this text
+//   Joined     all members have joined
+//   Resend     this member's Repeat named a plan that was forgotten: it announces it again
+//   Withdrawn  this member's submission of that name no longer counts
+//   Abort      the epoch is over for all members
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ def optimizer_variables(optimizer: Any) -> list[Any]:
 
 
 def weights_and_state(model: Any) -> list[Any]:
-    """What must be the same everywhere; seeds of random layers are not."""
+    """The variables that must be the same on all ranks: all but the seeds of random layers."""
     optimizer = getattr(model, "optimizer", None)
     return list(model.weights) + ([] if optimizer is None else optimizer_variables(optimizer))
 

@@ -114,7 +114,7 @@ class _Keras2(Distributed):
             update(sums)
 
         before = self.iterations.read_value()
-        with tf.init_scope():  # its variables cannot be made inside of a condition
+        with tf.init_scope():  # its variables cannot be made inside a condition
             if hasattr(self, "_create_all_weights"):  # the older generation
                 self._create_all_weights(variables)
             elif not hasattr(self, "_index_dict"):

@@ -1,4 +1,4 @@
-"""Keras 3 compiles training steps with XLA unless told otherwise; ours it must not."""
+"""Keeps Keras 3 from compiling distributed training steps with XLA."""
 
 from __future__ import annotations
 

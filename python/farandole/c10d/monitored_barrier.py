@@ -12,7 +12,7 @@ from .. import errors
 if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
-# Beyond the tags that people use.
+# Above the tags that scripts use.
 _HERE = (1 << 30) + 1
 _GO = (1 << 30) + 2
 

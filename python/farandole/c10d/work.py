@@ -17,14 +17,14 @@ from .. import _abi, errors
 from .._library import Library, check, exception_of, last_error, result_of
 from .home import Home
 
-# A waiting thread looks around this often: for its deadline, and for signals of other threads.
+# How often a waiting thread checks its deadline, and signals that other threads took.
 _LOOK_MS = 500
 # At the end of backward(): far more than the rest of a reduction takes, unless a rank is late.
 _DRIVE_MS = 1000
 
 
 class Result:
-    """What the library says of a finished operation; valid until the work has been settled."""
+    """The library's description of a finished operation; valid until the work is settled."""
 
     def __init__(self, handle: int) -> None:
         self.info = result_of(handle)
@@ -50,7 +50,7 @@ def await_handle(library: Library, handle: int, name: str, limit: float) -> int:
     code = library.wait(handle, _LOOK_MS if limit * 1000 > _LOOK_MS else int(limit * 1000) + 1)
     if code != _abi.TIMEOUT and code != _abi.INTERRUPTED:
         return code
-    # A little has been waited already.
+    # Part of the limit has passed already.
     end = time.monotonic() + limit - (min(limit, _LOOK_MS / 1000) if code == _abi.TIMEOUT else 0)
     while True:
         left = end - time.monotonic()
@@ -181,7 +181,7 @@ class Work(_c10d.Work):
             self._waited()
 
     def _arrived(self, code: int) -> None:
-        """One of the operations is done, says the queue."""
+        """The queue reports that one of the operations is done."""
         with self._lock:
             self._left -= 1
             if code != _abi.OK and self._code == _abi.OK:
