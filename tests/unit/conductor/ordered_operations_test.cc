@@ -111,16 +111,16 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMax)));
 
 TEST(OrderedOperations, BroadcastsReducesAndMeets) {
-  constexpr int kMembers = 4;
+  constexpr int kSize = 4;
   constexpr std::int64_t kCount = 9;
-  for (int root = 0; root < kMembers; ++root) {
-    OrderedMembers group(kMembers);
+  for (int root = 0; root < kSize; ++root) {
+    OrderedMembers group(kSize);
     std::vector<Bytes> inputs;
-    for (int i = 0; i < kMembers; ++i) inputs.push_back(dataOf(DType::kFloat32, kCount, i));
-    std::vector<Bytes> told(kMembers, Bytes(inputs[0].size(), 0xee));
+    for (int i = 0; i < kSize; ++i) inputs.push_back(dataOf(DType::kFloat32, kCount, i));
+    std::vector<Bytes> told(kSize, Bytes(inputs[0].size(), 0xee));
     std::vector<Bytes> reduced = told;
     const Bytes untouched = told[0];
-    for (int i = kMembers - 1; i >= 0; --i) {
+    for (int i = kSize - 1; i >= 0; --i) {
       const auto at = static_cast<std::size_t>(i);
       // Only the root has something to tell.
       const auto broadcast = entryOf(Kind::kBroadcast, "", DType::kFloat32, kCount,
@@ -135,11 +135,11 @@ TEST(OrderedOperations, BroadcastsReducesAndMeets) {
       group.submit(i, entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
     }
     // The data goes only to those who need it.
-    EXPECT_LT(group.first((root + 1) % kMembers, root).size(),
-              group.first(root, (root + 1) % kMembers).size());
+    EXPECT_LT(group.first((root + 1) % kSize, root).size(),
+              group.first(root, (root + 1) % kSize).size());
     expectOk(group.settle(), 3);
     EXPECT_THAT(told, Each(inputs[static_cast<std::size_t>(root)]));
-    for (int i = 0; i < kMembers; ++i) {
+    for (int i = 0; i < kSize; ++i) {
       EXPECT_EQ(reduced[static_cast<std::size_t>(i)],
                 i == root ? reference(inputs, DType::kFloat32, kCount, ReduceOp::kSum) : untouched);
     }
