@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -39,6 +40,15 @@ Result<std::string> readFile(const std::string& path, std::size_t most,
         std::chrono::ceil<std::chrono::milliseconds>(deadline.left(std::chrono::seconds(1)));
     ::poll(&entry, 1, static_cast<int>(left.count()));
   }
+}
+
+std::string readSmall(const std::string& path) {
+  std::string text(std::size_t{64} << 10, '\0');
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return {};
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
 }
 
 }  // namespace farandole

@@ -14,4 +14,8 @@ namespace farandole {
 Result<std::string> readFile(const std::string& path, std::size_t most,
                              std::chrono::milliseconds patience);
 
+// The first 64 KiB of a file of the kernel's, such as those of /proc and /sys; "" if it cannot be
+// read.
+std::string readSmall(const std::string& path);
+
 }  // namespace farandole

@@ -41,6 +41,21 @@ std::string oneLine(std::string text) {
   return text;
 }
 
+std::string shellQuoted(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string shellWord(std::string_view text, std::string_view alsoPlain) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos ||
+           alsoPlain.find(c) != std::string_view::npos;
+  });
+  return plain ? std::string(text) : shellQuoted(text);
+}
+
 std::vector<std::string_view> splitWords(std::string_view text) {
   std::vector<std::string_view> words;
   while (!(text = trimmed(text)).empty()) {

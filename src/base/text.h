@@ -21,6 +21,12 @@ std::string quoted(std::string_view text);
 // Control characters become '?': for an error message, which is one line.
 std::string oneLine(std::string text);
 
+// As one word of a POSIX shell, always in quotes: 'it'\''s'.
+std::string shellQuoted(std::string_view text);
+// The same as a person would type it: letters, digits and -_./=:,+@% need no quotes, nor do the
+// characters of alsoPlain.
+std::string shellWord(std::string_view text, std::string_view alsoPlain = "");
+
 // The words between blanks.
 std::vector<std::string_view> splitWords(std::string_view text);
 

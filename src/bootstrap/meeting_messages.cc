@@ -1,16 +1,15 @@
 #include "bootstrap/meeting_messages.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <thread>
 #include <utility>
 
+#include "base/fd_passing.h"
 #include "base/limits.h"
 #include "base/little_endian.h"
 #include "base/posix.h"
@@ -20,7 +19,6 @@ namespace {
 
 constexpr std::uint32_t kPresentationMagic = 0x50445246;  // "FRDP"
 constexpr std::uint32_t kPartMagic = 0x54445246;          // "FRDT"
-constexpr std::size_t kMaxFds = 2 * kRanksPerPart;
 constexpr std::size_t kWords = 4;
 using Words = std::array<std::uint32_t, kWords>;
 using Packet = std::array<std::uint8_t, 4 * kWords>;
@@ -39,30 +37,14 @@ Words unpack(const Packet& packet) {
   return words;
 }
 
-// Room for the descriptors of one packet, aligned as the kernel wants it.
-struct Control {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> bytes;
-};
+static_assert(2 * kRanksPerPart <= kMostPassedFds);
 
-Status sendWithFds(int fd, const Words& words, std::span<const int> fds, Deadline deadline) {
-  Packet packet = pack(words);
-  Control control{};
-  iovec vector{packet.data(), packet.size()};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+Status sendPacket(int fd, const Words& words, std::span<const int> fds, Deadline deadline) {
+  const Packet packet = pack(words);
   for (;;) {
-    const ssize_t sent = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = sendWithFds(fd, packet, fds);
     if (sent == static_cast<ssize_t>(packet.size())) return {};
     if (sent >= 0) return Status::internal("a packet was sent in part");
-    if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (waitReady(fd, POLLOUT, deadline)) continue;
       return Status::timeout("the other side does not read");
@@ -80,53 +62,27 @@ struct Received {
   std::vector<UniqueFd> fds;
 };
 
-void takeFds(msghdr& message, std::vector<UniqueFd>& fds) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-      fds.emplace_back(fd);
-    }
-  }
-}
-
-Result<Received> receiveWithFds(int fd) {
+Result<Received> receivePacket(int fd) {
   Packet packet{};
-  Control control{};
-  iovec vector{packet.data(), packet.size()};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  ssize_t got = -1;
-  do {
-    got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return Status::fromErrno("cannot receive descriptors", errno);
-  Received received;
-  takeFds(message, received.fds);
-  if (got == 0) return Status::unavailable("the other side has left");
-  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+  Passed passed = receiveWithFds(fd, packet);
+  if (passed.bytes < 0) return Status::fromErrno("cannot receive descriptors", errno);
+  if (passed.bytes == 0) return Status::unavailable("the other side has left");
+  if (passed.fdsLost) {
     return Status::unavailable("not all descriptors could be taken: " + describeFileLimit() +
                                ": raise it, for example: ulimit -n 1024");
   }
-  if (got != static_cast<ssize_t>(packet.size()) || (message.msg_flags & MSG_TRUNC) != 0) {
+  if (passed.bytes != static_cast<ssize_t>(packet.size()) || passed.cut) {
     return Status::invalid("a packet that does not belong to a meeting");
   }
-  received.words = unpack(packet);
-  return received;
+  return Received{unpack(packet), std::move(passed.fds)};
 }
 
 }  // namespace
 
 Status sendPresentation(int fd, int rank, int pidfd, int arena, Deadline deadline) {
   const std::array<int, 2> fds{pidfd, arena};
-  return sendWithFds(fd, {kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0}, fds,
-                     deadline);
+  return sendPacket(fd, {kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0}, fds,
+                    deadline);
 }
 
 Status sendPart(int fd, std::span<const Member> table, std::size_t first, std::size_t count,
@@ -136,14 +92,14 @@ Status sendPart(int fd, std::span<const Member> table, std::size_t first, std::s
     fds.push_back(member.pidfd.get());
     fds.push_back(member.arena.get());
   }
-  return sendWithFds(fd,
-                     {kPartMagic, static_cast<std::uint32_t>(first),
-                      static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(table.size())},
-                     fds, deadline);
+  return sendPacket(fd,
+                    {kPartMagic, static_cast<std::uint32_t>(first),
+                     static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(table.size())},
+                    fds, deadline);
 }
 
 Result<Member> receivePresentation(int fd, int rank) {
-  FARANDOLE_ASSIGN_OR_RETURN(auto received, receiveWithFds(fd));
+  FARANDOLE_ASSIGN_OR_RETURN(auto received, receivePacket(fd));
   if (received.words != Words{kPresentationMagic, static_cast<std::uint32_t>(rank), 0, 0} ||
       received.fds.size() != 2) {
     return Status::invalid("a presentation was expected");
@@ -152,7 +108,7 @@ Result<Member> receivePresentation(int fd, int rank) {
 }
 
 Result<Part> receivePart(int fd) {
-  FARANDOLE_ASSIGN_OR_RETURN(auto received, receiveWithFds(fd));
+  FARANDOLE_ASSIGN_OR_RETURN(auto received, receivePacket(fd));
   const auto [magic, first, count, total] = received.words;
   if (magic != kPartMagic || count == 0 || count > kRanksPerPart || first > total ||
       count > total - first || received.fds.size() != std::size_t{2} * count) {

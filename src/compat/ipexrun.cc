@@ -25,7 +25,7 @@ Status readNumber(const Given& given, const char* flag, int low, int& value) {
 Status readList(const Given& given, const char* flag, std::vector<int>& list) {
   const auto text = given.value(flag);
   if (!text || text->empty()) return {};
-  auto numbers = parseCpuList(flag, *text);
+  auto numbers = parseNumbers(flag, *text);
   if (numbers.ok()) list = std::move(*numbers);
   return numbers.status();
 }
@@ -78,7 +78,7 @@ void logs(const Given& given, RunWords& run) {
 Status distributed(const Given& given, int machines, const Surroundings& here, RunWords& run) {
   PinningRequest request;
   FARANDOLE_RETURN_IF_ERROR(readPinning(given, request));
-  const Topology topology = here.topology();
+  const UsableCpus topology = here.topology();
   const auto nodes = request.nodes.empty() ? topology.nodes().size() : request.nodes.size();
   FARANDOLE_RETURN_IF_ERROR(readNumber(given, "--nprocs-per-node", 0, request.ranks));
   if (request.ranks == 0) request.ranks = std::max(static_cast<int>(nodes), 1);
@@ -128,7 +128,7 @@ Status distributed(const Given& given, int machines, const Surroundings& here, R
 Status selectInstances(const Given& given, Pinning& pinning) {
   const std::string text = given.value("--instance-idx").value_or("");
   if (text.empty() || text == "-1") return {};
-  auto chosen = parseCpuList("--instance-idx", text);
+  auto chosen = parseNumbers("--instance-idx", text);
   if (!chosen.ok()) return chosen.status();
   std::vector<RankCpus> kept;
   for (const int index : *chosen) {
@@ -159,7 +159,7 @@ Status instances(const Given& given, const Surroundings& here, RunWords& run,
   PinningRequest request;
   FARANDOLE_RETURN_IF_ERROR(readPinning(given, request));
   FARANDOLE_RETURN_IF_ERROR(readNumber(given, "--ninstances", 0, request.ranks));
-  const Topology topology = here.topology();
+  const UsableCpus topology = here.topology();
   if (given.has("--latency-mode") && given.has("--throughput-mode")) {
     return Status::invalid("--latency-mode and --throughput-mode exclude each other");
   }

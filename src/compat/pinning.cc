@@ -6,17 +6,17 @@
 namespace farandole {
 namespace {
 
-using Cpus = std::vector<LogicalCpu>;
+using Cpus = std::vector<UsableCpu>;
 
 bool contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 // The CPUs that may compute, neighbours beside each other.
-Result<Cpus> available(const Topology& topology, const PinningRequest& request) {
+Result<Cpus> available(const UsableCpus& topology, const PinningRequest& request) {
   for (const int cpu : request.cpus) {
     if (std::none_of(topology.cpus.begin(), topology.cpus.end(),
-                     [&](const LogicalCpu& known) { return known.cpu == cpu; })) {
+                     [&](const UsableCpu& known) { return known.cpu == cpu; })) {
       return Status::invalid("CPU " + std::to_string(cpu) +
                              " is not among those that this job may use");
     }
@@ -28,7 +28,7 @@ Result<Cpus> available(const Topology& topology, const PinningRequest& request) 
     }
   }
   Cpus cpus;
-  for (const LogicalCpu& cpu : topology.cpus) {
+  for (const UsableCpu& cpu : topology.cpus) {
     if (!request.cpus.empty()) {
       if (contains(request.cpus, cpu.cpu)) cpus.push_back(cpu);
       continue;
@@ -38,7 +38,7 @@ Result<Cpus> available(const Topology& topology, const PinningRequest& request) 
     if (!request.useEfficient && cpu.efficient) continue;
     cpus.push_back(cpu);
   }
-  std::stable_sort(cpus.begin(), cpus.end(), [](const LogicalCpu& a, const LogicalCpu& b) {
+  std::stable_sort(cpus.begin(), cpus.end(), [](const UsableCpu& a, const UsableCpu& b) {
     return a.node != b.node ? a.node < b.node : a.core < b.core;
   });
   return cpus;
@@ -53,7 +53,7 @@ struct Shares {
 
 int nodesOf(const Cpus& cpus) {
   std::set<int> nodes;
-  for (const LogicalCpu& cpu : cpus) nodes.insert(cpu.node);
+  for (const UsableCpu& cpu : cpus) nodes.insert(cpu.node);
   return std::max(static_cast<int>(nodes.size()), 1);
 }
 
@@ -96,10 +96,10 @@ Cpus cuttable(const Cpus& cpus, const Shares& shares, bool bindNode) {
 }
 
 // Second hyperthreads of these CPUs' cores, one per core.
-std::vector<int> siblings(const Topology& topology, const Cpus& part) {
+std::vector<int> siblings(const UsableCpus& topology, const Cpus& part) {
   std::vector<int> found;
-  for (const LogicalCpu& cpu : part) {
-    for (const LogicalCpu& other : topology.cpus) {
+  for (const UsableCpu& cpu : part) {
+    for (const UsableCpu& other : topology.cpus) {
       if (other.core == cpu.core && !other.physical) {
         found.push_back(other.cpu);
         break;
@@ -109,9 +109,9 @@ std::vector<int> siblings(const Topology& topology, const Cpus& part) {
   return found;
 }
 
-RankCpus reserve(const Topology& topology, const Cpus& part, int workers, bool onSiblings) {
+RankCpus reserve(const UsableCpus& topology, const Cpus& part, int workers, bool onSiblings) {
   RankCpus rank;
-  for (const LogicalCpu& cpu : part) rank.compute.push_back(cpu.cpu);
+  for (const UsableCpu& cpu : part) rank.compute.push_back(cpu.cpu);
   std::sort(rank.compute.begin(), rank.compute.end());
   if (onSiblings) {
     rank.workers = siblings(topology, part);
@@ -126,7 +126,7 @@ RankCpus reserve(const Topology& topology, const Cpus& part, int workers, bool o
 
 }  // namespace
 
-Result<Pinning> pinRanks(const Topology& topology, const PinningRequest& request) {
+Result<Pinning> pinRanks(const UsableCpus& topology, const PinningRequest& request) {
   auto cpus = available(topology, request);
   if (!cpus.ok()) return cpus.status();
   PinningRequest granted = request;

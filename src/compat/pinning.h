@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compat/topology.h"
+#include "compat/usable_cpus.h"
 
 namespace farandole {
 
@@ -41,11 +41,9 @@ struct Pinning {
 };
 
 // Pure. Too few CPUs for the workers is a note; too few for what was asked in numbers is an error.
-Result<Pinning> pinRanks(const Topology& topology, const PinningRequest& request);
+Result<Pinning> pinRanks(const UsableCpus& topology, const PinningRequest& request);
 
-// "0-3,8" of ascending numbers.
-std::string cpuList(const std::vector<int>& cpus);
 // The numbers of "0,2-3", ascending; an error names the flag.
-Result<std::vector<int>> parseCpuList(const std::string& flag, const std::string& text);
+Result<std::vector<int>> parseNumbers(const std::string& flag, const std::string& text);
 
 }  // namespace farandole

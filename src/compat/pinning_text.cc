@@ -1,15 +1,12 @@
 // Pinning in the notations of those who read it.
 #include <algorithm>
-#include <charconv>
-#include <set>
 
 #include "compat/pinning.h"
 #include "compat/split_words.h"
+#include "process/cpu_list.h"
 
 namespace farandole {
 namespace {
-
-constexpr int kMostCpus = 1 << 16;
 
 // Bit n stands for CPU n.
 std::string mask(const std::vector<int>& cpus) {
@@ -33,12 +30,6 @@ std::string join(const std::vector<RankCpus>& ranks, char between, Part part) {
     text += next;
   }
   return text;
-}
-
-bool parseNumber(std::string_view text, int& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && error == std::errc() && end == text.data() + text.size() && value >= 0 &&
-         value < kMostCpus;
 }
 
 }  // namespace
@@ -72,39 +63,16 @@ std::string Pinning::workerAffinity() const {
 }
 
 std::string Pinning::cpuSets() const {
-  return join(ranks, ';', [](const RankCpus& rank) { return cpuList(rank.all()); });
+  return join(ranks, ';', [](const RankCpus& rank) { return formatCpuList(rank.all()); });
 }
 
-std::string cpuList(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += std::to_string(cpus[i]);
-    if (last > i) text += "-" + std::to_string(cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
-Result<std::vector<int>> parseCpuList(const std::string& flag, const std::string& text) {
-  std::set<int> numbers;
-  for (const std::string& part : splitList(text)) {
-    const auto dash = part.find('-');
-    int first = 0;
-    int last = 0;
-    const bool good =
-        parseNumber(std::string_view(part).substr(0, dash), first) &&
-        (dash == std::string::npos || parseNumber(std::string_view(part).substr(dash + 1), last));
-    if (dash == std::string::npos) last = first;
-    if (!good || last < first) {
-      return Status::invalid(flag + " takes a list such as 0,2-3, not '" + text + "'");
-    }
-    for (int number = first; number <= last; ++number) numbers.insert(number);
-  }
-  if (numbers.empty()) return Status::invalid(flag + " takes a list such as 0,2-3");
-  return std::vector<int>(numbers.begin(), numbers.end());
+Result<std::vector<int>> parseNumbers(const std::string& flag, const std::string& text) {
+  std::string list;
+  for (const std::string& part : splitList(text)) list += (list.empty() ? "" : ",") + part;
+  auto numbers = parseCpuList(list);
+  if (numbers.ok()) return numbers;
+  return Status::invalid(flag + " takes a list such as 0,2-3" +
+                         (list.empty() ? "" : ", not '" + text + "'"));
 }
 
 }  // namespace farandole

@@ -1,5 +1,7 @@
 #include "compat/split_words.h"
 
+#include "base/text.h"
+
 namespace farandole {
 
 Result<std::vector<std::string>> splitShellWords(std::string_view text) {
@@ -50,15 +52,7 @@ std::string joinWords(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%^";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
+    line += shellWord(word, "^");
   }
   return line;
 }

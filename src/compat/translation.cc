@@ -9,7 +9,7 @@ namespace farandole {
 Surroundings Surroundings::real() {
   return {[](const char* name) { return std::getenv(name); },
           [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; },
-          [] { return readTopology("/sys/devices/system"); }};
+          [] { return readUsableCpus("/sys/devices/system"); }};
 }
 
 std::string Surroundings::env(const char* name) const {

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "compat/run_words.h"
-#include "compat/topology.h"
+#include "compat/usable_cpus.h"
 
 namespace farandole {
 
@@ -26,7 +26,7 @@ struct Translation {
 struct Surroundings {
   std::function<const char*(const char*)> getEnv;
   std::function<bool(const std::string&)> exists;
-  std::function<Topology()> topology;
+  std::function<UsableCpus()> topology;
 
   static Surroundings real();
   // An empty value counts as unset.

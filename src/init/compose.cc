@@ -5,6 +5,7 @@
 #include "init/fill.h"
 #include "init/scripts.h"
 #include "init/ssh_files.h"
+#include "init/templates.h"
 
 namespace farandole::init {
 namespace {
@@ -69,58 +70,33 @@ std::string volumes(const ClusterSpec& spec, const std::string& sshSource) {
 GpuGroups gpuGroupsHere() { return {groupNumber("render"), groupNumber("video")}; }
 
 std::string composeText(const ClusterSpec& spec, const GpuGroups& groups) {
-  constexpr const char* kHead = R"yaml(# Written by farandole init.
-#   on a worker's machine:     docker compose up -d NAME
-#   on the launcher's machine: docker compose run --rm launcher -np @NP@ python3 train.py
-x-common: &common
-  image: @IMAGE@
-  network_mode: host
-  user: "@UID@:@GID@"
-  init: true
-  working_dir: /tests
-  shm_size: @SHM@
-  ulimits:
-    memlock: ${FARANDOLE_MEMLOCK:--1}
-@GPU@@ENVIRONMENT@
-services:
-)yaml";
-  constexpr const char* kWorker = R"yaml(  @NAME@:
-    <<: *common
-    container_name: @CONTAINER@
-    profiles: [worker, @NAME@]
-@SSHD@@VOLUMES@)yaml";
   constexpr const char* kUserSshd = "    entrypoint: [/usr/sbin/sshd, -D, -e, -f, @CONFIG@]\n";
   constexpr const char* kRootSshd =
       "    entrypoint: [sh, -c, 'mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f \"$$0\"', "
       "@CONFIG@]\n";
-  constexpr const char* kLauncher = R"yaml(  launcher:
-    <<: *common
-    container_name: farandole-launcher
-    profiles: [launcher]
-    entrypoint: [/opt/farandole/bin/farandole, run, --hostfile, hostfile@IFACE@]
-@VOLUMES@)yaml";
   int ranks = spec.launcherSlots;
   for (const Worker& worker : spec.workers) ranks += worker.slots;
-  std::string out = fill(kHead, {{"NP", std::to_string(ranks)},
-                                 {"IMAGE", composeString(spec.image)},
-                                 {"UID", std::to_string(spec.uid)},
-                                 {"GID", std::to_string(spec.gid)},
-                                 {"SHM", composeString(spec.shmSize)},
-                                 {"GPU", gpuBlock(spec, groups)},
-                                 {"ENVIRONMENT", environmentBlock(spec)}});
+  std::string out = fill(templates::kCompose, {{"NP", std::to_string(ranks)},
+                                               {"IMAGE", composeString(spec.image)},
+                                               {"UID", std::to_string(spec.uid)},
+                                               {"GID", std::to_string(spec.gid)},
+                                               {"SHM", composeString(spec.shmSize)},
+                                               {"GPU", gpuBlock(spec, groups)},
+                                               {"ENVIRONMENT", environmentBlock(spec)}});
   const std::string sshd = fill(spec.uid == 0 ? kRootSshd : kUserSshd,
                                 {{"CONFIG", composeString(spec.sshFolder + "/sshd_config")}});
   for (const Worker& worker : spec.workers) {
-    out += fill(kWorker, {{"NAME", composeString(worker.name)},
-                          {"CONTAINER", composeString("farandole-" + worker.name)},
-                          {"SSHD", sshd},
-                          {"VOLUMES", volumes(spec, "./ssh_worker/" + worker.name)}});
+    out += fill(templates::kComposeWorker,
+                {{"NAME", composeString(worker.name)},
+                 {"CONTAINER", composeString("farandole-" + worker.name)},
+                 {"SSHD", sshd},
+                 {"VOLUMES", volumes(spec, "./ssh_worker/" + worker.name)}});
   }
   const std::string iface =
       spec.interface.empty() ? "" : ", --network-interfaces, " + composeString(spec.interface);
   const std::string tree = "\"${FARANDOLE_HOME:-" + spec.programTree + "}\"";
   return out +
-         fill(kLauncher,
+         fill(templates::kComposeLauncher,
               {{"IFACE", iface},
                {"VOLUMES", volumes(spec, "./ssh_launcher") + mount(tree, "/opt/farandole", true)}});
 }

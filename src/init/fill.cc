@@ -25,12 +25,6 @@ std::string fill(std::string_view text,
   }
 }
 
-std::string shellWord(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string composeString(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

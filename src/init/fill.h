@@ -13,9 +13,6 @@ namespace farandole::init {
 std::string fill(std::string_view text,
                  std::initializer_list<std::pair<std::string_view, std::string>> values);
 
-// As one word of a POSIX shell: 'it'\''s'.
-std::string shellWord(std::string_view text);
-
 // As a double-quoted YAML scalar that docker compose does not interpolate either.
 std::string composeString(std::string_view text);
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/text.h"
 #include "init/files.h"
 #include "init/fill.h"
 #include "init/init_command.h"
@@ -42,7 +43,7 @@ int InitCommand::writeSetup(const SetupRequest& request) const {
     std::printf(
         "the container's user is %u, so type: cd %s && sudo chown -R %u:%u ssh_launcher "
         "ssh_worker workload\n",
-        spec.uid, shellWord(request.folder).c_str(), spec.uid, spec.gid);
+        spec.uid, shellQuoted(request.folder).c_str(), spec.uid, spec.gid);
   }
   // The number is chosen by the image, and here it may be somebody.
   if (::geteuid() == 0 && spec.uid != 0) {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <future>
 
-#include "init/fill.h"
+#include "base/text.h"
+#include "init/templates.h"
 #include "init/tool.h"
 
 namespace farandole::init {
@@ -14,13 +15,9 @@ constexpr std::size_t kAtATime = 8;
 // The remote user's login shell may be any: it sees only `sh -c '…' sh 'FOLDER' …`.
 std::string remoteCommand(const PushRequest& request, const ClusterSpec& spec,
                           const Worker& worker) {
-  constexpr const char* kScript =
-      "umask 077 && mkdir -p -- \"$1\" && cd -- \"$1\" && tar -xopf - || exit 1\n"
-      "me=$(id -u)\n"
-      "if [ \"$me\" = 0 ]; then chown -R \"$3:$4\" ssh_worker workload || exit 1\n"
-      "elif [ \"$me\" != \"$3\" ]; then echo \"farandole-owner $me\"; fi\n";
-  return "sh -c " + shellWord(kScript) + " sh " + shellWord(request.remoteFolder) + " " +
-         shellWord(worker.name) + " " + std::to_string(spec.uid) + " " + std::to_string(spec.gid);
+  return "sh -c " + shellQuoted(templates::kPush) + " sh " + shellQuoted(request.remoteFolder) +
+         " " + shellQuoted(worker.name) + " " + std::to_string(spec.uid) + " " +
+         std::to_string(spec.gid);
 }
 
 std::string advice(const ToolResult& result, const std::string& where) {
@@ -59,7 +56,7 @@ PushResult pushOne(const PushRequest& request, const ClusterSpec& spec, const Wo
   const std::string ids = std::to_string(spec.uid) + ":" + std::to_string(spec.gid);
   return {&worker,
           {},
-          "type there: cd " + shellWord(request.remoteFolder) + " && sudo chown -R " + ids +
+          "type there: cd " + shellQuoted(request.remoteFolder) + " && sudo chown -R " + ids +
               " ssh_worker workload"};
 }
 

@@ -32,7 +32,7 @@ std::optional<CpuSet> readList(const std::string& path) {
 std::optional<int> readNumber(const std::string& path) {
   const auto line = firstLine(path);
   const auto number = line ? parseDigits(trimmed(*line)) : std::nullopt;
-  if (!number || *number > 1 << 20) return std::nullopt;
+  if (!number || *number > 1 << 30) return std::nullopt;
   return static_cast<int>(*number);
 }
 
@@ -86,7 +86,8 @@ CpuTopology readCpuTopology(const std::string& root) {
   std::map<std::pair<int, int>, int> firstOfCore;
   CpuTopology topology;
   for (int cpu : numbersIn(root + "/cpu", "cpu")) {
-    const std::string folder = root + "/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    const std::string own = root + "/cpu/cpu" + std::to_string(cpu);
+    const std::string folder = own + "/topology/";
     CpuPlace place{.cpu = cpu, .core = cpu};
     place.package = readNumber(folder + "physical_package_id").value_or(0);
     if (const auto siblings = readList(folder + "thread_siblings_list")) {
@@ -94,6 +95,7 @@ CpuTopology readCpuTopology(const std::string& root) {
     } else if (const auto core = readNumber(folder + "core_id")) {
       place.core = firstOfCore.emplace(std::pair(place.package, *core), cpu).first->second;
     }
+    place.kilohertz = readNumber(own + "/cpufreq/cpuinfo_max_freq").value_or(0);
     if (const auto node = nodeOfCpu.find(cpu); node != nodeOfCpu.end()) place.node = node->second;
     topology.cpus.push_back(place);
   }

@@ -13,6 +13,7 @@ struct CpuPlace {
   int core = 0;  // the lowest CPU of the physical core: the same for its hyperthreads only
   int package = 0;
   int node = 0;
+  int kilohertz = 0;  // at most; 0: not known
 
   bool operator==(const CpuPlace&) const = default;
 };

@@ -40,11 +40,12 @@ std::optional<double> readQuotaV1(const std::string& folder) {
 // The tightest quota of the group and its ancestors. In a container the path may not exist under
 // the mount; the walk then ends at the mount itself, which is the container's own group.
 template <typename Read>
-double tightestQuota(const std::string& mount, std::string path, Read read, double limit) {
+void tightestQuota(const std::string& mount, std::string path, Read read, double& limit) {
   while (true) {
-    if (auto quota = read(mount + path)) limit = std::min(limit, *quota);
+    const auto quota = read(mount + path);
+    if (quota && (limit == 0 || *quota < limit)) limit = *quota;
     const auto slash = path.rfind('/');
-    if (slash == std::string::npos || path.empty()) return limit;
+    if (slash == std::string::npos || path.empty()) return;
     path.resize(slash);
   }
 }
@@ -66,9 +67,8 @@ std::vector<int> affinityCpuSet() {
   return cpus;
 }
 
-int allowedCpus() {
-  const int affinity = std::max(1, static_cast<int>(affinityCpuSet().size()));
-  double quota = affinity;
+double cpuQuota() {
+  double quota = 0;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const auto first = line.find(':');
@@ -78,15 +78,22 @@ int allowedCpus() {
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
       for (const char* mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
-        quota = tightestQuota(mount, path, readQuotaV2, quota);
+        tightestQuota(mount, path, readQuotaV2, quota);
       }
     } else if (listsCpuController(controllers)) {
       for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
-        quota = tightestQuota(mount, path, readQuotaV1, quota);
+        tightestQuota(mount, path, readQuotaV1, quota);
       }
     }
   }
-  return std::clamp(static_cast<int>(std::ceil(quota)), 1, affinity);
+  return quota;
+}
+
+int allowedCpus() {
+  const int affinity = std::max(1, static_cast<int>(affinityCpuSet().size()));
+  const double quota = cpuQuota();
+  if (quota == 0 || quota >= affinity) return affinity;
+  return std::max(1, static_cast<int>(std::ceil(quota)));
 }
 
 }  // namespace farandole

@@ -1,8 +1,9 @@
 #include "runtime/slurm_step.h"
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
+
+#include "base/slurm_notation.h"
 
 namespace farandole {
 namespace {
@@ -23,38 +24,16 @@ std::optional<int> number(std::string_view text) {
 }  // namespace
 
 std::string firstSlurmHost(const std::string& list) {
-  const std::string head = list.substr(0, list.find_first_of(",["));
-  if (head.size() == list.size() || list[head.size()] == ',') return head;
-  const std::size_t begin = head.size() + 1;
-  const std::size_t end = list.find_first_of("-,]", begin);
-  const std::size_t close = list.find(']', begin);
-  if (end == std::string::npos || close == std::string::npos || end == begin) return "";
-  // "rack[1-2]n[01-16]": what follows begins with its own first number.
-  std::string rest = list.substr(close + 1);
-  if (!rest.empty() && rest.front() != ',') rest = firstSlurmHost(rest);
-  if (!rest.empty() && rest.front() == ',') rest.clear();
-  return head + list.substr(begin, end - begin) + rest;
+  auto items = splitHostList(list);
+  if (!items.ok()) return "";
+  auto names = expandHostRange(items->front());
+  return names.ok() ? names->front() : "";
 }
 
 int slurmTasksOf(const std::string& text, int node) {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    std::string_view item = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
-    const std::size_t open = item.find("(x");
-    int times = 1;
-    if (open != std::string_view::npos) {
-      if (item.back() != ')') return 0;
-      const auto given = number(item.substr(open + 2, item.size() - open - 3));
-      if (!given) return 0;
-      times = *given;
-    }
-    const auto tasks = number(item.substr(0, open));
-    if (!tasks || times < 1) return 0;
-    if (node < times) return *tasks;
-    node -= times;
-  }
-  return 0;
+  auto counts = expandCounts(text);
+  const auto index = static_cast<std::size_t>(node);
+  return counts.ok() && index < counts->size() ? (*counts)[index] : 0;
 }
 
 Result<std::optional<std::map<std::string, std::string>>> slurmStep(

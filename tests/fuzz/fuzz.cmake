@@ -22,7 +22,7 @@ if(FARANDOLE_FUZZ)
   endfunction()
 
   set(fashion ../examples/01_fashion_mnist)
-  set(hosts host_spec host_list host_range host_file scheduler slurm_allocation batch_allocation)
+  set(hosts host_spec host_list host_file scheduler slurm_allocation batch_allocation)
   list(TRANSFORM hosts REPLACE "(.+)" "launch/hosts/\\1.cc")
   list(APPEND hosts process/cpu_list.cc)
   set(checks checks checks_inputs checks_limits checks_network checks_software checks_ssh

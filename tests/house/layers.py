@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""layers.py SOURCE_DIR: compares the includes of src/ with the table "Who may include whom" of docs/architecture.md.
+"""layers.py SOURCE_DIR: compares includes with "Who may include whom" of docs/architecture.md.
 
-A room is a folder of src/, one level deep (`collective/shm`, `launch/remote`, …); `collective` alone means the files that
-lie in that folder itself. A line of the table names a room and the rooms it may include. The test fails if a room
-includes one that its line does not name, if a line names a room that is not included or does not exist, if a room has no line,
-and if the lines together have a circle. Exceptions stand in a second table, with the way to get rid of each; they may
-disappear, but a new one has to be written there. `--print` shows the graph as it is.
+A room is a folder of src/, or bench/, one level deep (`collective/shm`, `launch/remote`, …);
+`collective` alone means the files that lie in that folder itself. A line of the table names a room
+and the rooms it may include. The test fails if a room includes one that its line does not name, if
+a line names a room that is not included or does not exist, if a room has no line, and if the lines
+together have a circle. Exceptions stand in a second table, with the way to get rid of each; they
+may disappear, but a new one has to be written there. `--print` shows the graph as it is.
 """
 
 from __future__ import annotations
@@ -20,22 +21,25 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|", re.MULTILINE)
 
 
-def room_of(path: Path, src: Path) -> str:
-    return "/".join(path.relative_to(src).parts[:-1][:2])
+def room_of(name: str) -> str:
+    """Of a file as it is included: below src/, or "bench/…"."""
+    return "/".join(name.split("/")[:-1][:2])
 
 
-def includes(src: Path) -> Graph:
+def includes(root: Path) -> Graph:
+    src = root / "src"
+    files = {str(file.relative_to(src)): file for file in src.rglob("*")}
+    files |= {str(file.relative_to(root)): file for file in (root / "bench").rglob("*")}
     graph: Graph = defaultdict(set)
-    for file in sorted(src.rglob("*")):
+    for name, file in sorted(files.items()):
         if file.suffix not in {".h", ".cc", ".inc"}:
             continue
-        room = room_of(file, src)
+        room = room_of(name)
         graph[room]
-        for name in INCLUDE.findall(file.read_text(encoding="utf-8")):
-            target = src / name
-            if not target.exists():
+        for target in INCLUDE.findall(file.read_text(encoding="utf-8")):
+            if target not in files:
                 continue  # a public header of include/, or one beside the file
-            if (other := room_of(target, src)) != room:
+            if (other := room_of(target)) != room:
                 graph[room].add(other)
     return dict(graph)
 
@@ -81,14 +85,14 @@ def complaints(real: Graph, allowed: Graph, excepted: Graph) -> list[str]:
     found = []
     for room, others in sorted(real.items()):
         if room not in allowed:
-            found.append(f"src/{room} has no line in the table")
+            found.append(f"{room} has no line in the table")
             continue
         for other in sorted(others - allowed[room] - excepted.get(room, set())):
-            found.append(f"src/{room} includes src/{other}, which its line does not name")
+            found.append(f"{room} includes {other}, which its line does not name")
     for name, graph in (("table", allowed), ("table of exceptions", excepted)):
         for room, others in sorted(graph.items()):
             if room not in real:
-                found.append(f"the {name} names {room}, which is no folder of src/")
+                found.append(f"the {name} names {room}, which is no folder of src/ or bench/")
                 continue
             for other in sorted(others - real[room]):
                 found.append(f"the {name} lets {room} include {other}, which it does not: remove it")
@@ -99,7 +103,7 @@ def complaints(real: Graph, allowed: Graph, excepted: Graph) -> list[str]:
 
 def main() -> int:
     root = Path(sys.argv[-1])
-    real = includes(root / "src")
+    real = includes(root)
     if "--print" in sys.argv:
         for room, others in sorted(real.items()):
             print(f"| `{room}` | " + " ".join(f"`{other}`" for other in sorted(others)) + " |")

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "base/hex.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/unix_socket.h"
 #include "launch/facts/echo.h"
@@ -111,12 +112,7 @@ Result<PortRange> parsePortRange(const std::string& text) {
 Result<std::string> makeEchoSecret() {
   std::array<std::uint8_t, 32> bytes;
   FARANDOLE_RETURN_IF_ERROR(fillRandom(bytes));
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  return hexOf(bytes);
 }
 
 }  // namespace farandole

@@ -26,8 +26,6 @@ nlohmann::json script(const std::string& path);  // SHA-256
 nlohmann::json resolved(const std::string& name);
 
 // Helpers the items share.
-std::string readSmall(const std::string& path);  // at most 64 KiB, "" if it cannot be read
-std::string trimmed(std::string text);
 std::string variable(const char* name);  // of the environment; "" if unset
 std::string octal(unsigned mode);
 std::string homeFolder();  // of passwd, as ssh uses it; $HOME if there is no entry

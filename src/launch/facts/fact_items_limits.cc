@@ -1,16 +1,17 @@
 // What the machine and its control groups let a job use.
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <set>
 #include <sstream>
 
+#include "base/files.h"
 #include "launch/facts/fact_items.h"
+#include "process/cpu_list.h"
+#include "process/cpu_topology.h"
+#include "process/cpus.h"
 
 namespace farandole::fact_items {
 namespace {
@@ -44,26 +45,6 @@ std::vector<fs::path> controlGroups() {
   return result;
 }
 
-double quotaOf(const std::string& text) {  // "200000 100000" or "max 100000"
-  std::istringstream words(text);
-  double quota = 0;
-  double period = 0;
-  return words >> quota >> period && period > 0 ? quota / period : 0;
-}
-
-// In CPUs; 0 if there is none.
-double cpuQuota() {
-  double least = 0;
-  const auto consider = [&least](double quota) {
-    if (quota > 0 && (least == 0 || quota < least)) least = quota;
-  };
-  for (const fs::path& group : controlGroups()) consider(quotaOf(readSmall(group / "cpu.max")));
-  const fs::path old = "/sys/fs/cgroup/cpu";
-  consider(quotaOf(trimmed(readSmall(old / "cpu.cfs_quota_us")) + " " +
-                   readSmall(old / "cpu.cfs_period_us")));
-  return least;
-}
-
 // 0 if there is none.
 std::uint64_t memoryLimit() {
   std::uint64_t least = 0;
@@ -81,33 +62,6 @@ std::uint64_t memoryInfo(const std::string& text, const std::string& key) {
   const auto at = text.find(key + ":");
   if (at == std::string::npos) return 0;
   return std::strtoull(text.c_str() + at + key.size() + 1, nullptr, 10) * 1024;
-}
-
-std::vector<int> allowedCpuNumbers() {
-  constexpr int kMost = 8192;
-  std::vector<int> result;
-  cpu_set_t* set = CPU_ALLOC(kMost);
-  const std::size_t size = CPU_ALLOC_SIZE(kMost);
-  CPU_ZERO_S(size, set);
-  if (::sched_getaffinity(0, size, set) == 0) {
-    for (int cpu = 0; cpu < kMost; ++cpu) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set)) result.push_back(cpu);
-    }
-  }
-  CPU_FREE(set);
-  return result;
-}
-
-std::string asRanges(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
-    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
-    if (end > i) text += "-" + std::to_string(numbers[end]);
-    i = end + 1;
-  }
-  return text;
 }
 
 }  // namespace
@@ -137,23 +91,12 @@ json memory() {
 }
 
 json cpus() {
-  const std::vector<int> allowed = allowedCpuNumbers();
-  std::set<std::string> cores;
-  std::set<std::string> nodes;
-  std::error_code error;
-  for (const int cpu : allowed) {
-    const fs::path folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
-    const std::string core = readSmall(folder / "topology/thread_siblings_list");
-    cores.insert(core.empty() ? std::to_string(cpu) : core);
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("node")) nodes.insert(name);
-    }
-  }
+  const CpuSet allowed = affinityCpuSet();
+  const CpuTopology topology = readCpuTopology();
   return {{"allowed", allowed.size()},
-          {"cpuset", asRanges(allowed)},
-          {"cores", cores.size()},
-          {"numa_nodes", std::max<std::size_t>(1, nodes.size())},
+          {"cpuset", formatCpuList(allowed)},
+          {"cores", coresOf(topology, allowed).size()},
+          {"numa_nodes", std::max<std::size_t>(1, nodesOf(topology, allowed).size())},
           {"quota", cpuQuota()}};
 }
 

@@ -11,26 +11,14 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "launch/facts/fact_items.h"
 
 namespace farandole::fact_items {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-std::string readSmall(const std::string& path) {
-  std::string text(std::size_t{64} << 10, '\0');
-  std::FILE* file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return {};
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
-}
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -119,7 +107,7 @@ json machine() {
   ::uname(&kernel);
   const User user = userOf(::geteuid());
   return {{"hostname", name},
-          {"boot_id", trimmed(readSmall("/proc/sys/kernel/random/boot_id"))},
+          {"boot_id", std::string(trimmed(readSmall("/proc/sys/kernel/random/boot_id")))},
           {"net_ns", namespaceOf("net")},
           {"pid_ns", namespaceOf("pid")},
           {"ipc_ns", namespaceOf("ipc")},

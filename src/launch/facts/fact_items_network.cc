@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "launch/facts/fact_items.h"
 
 namespace farandole::fact_items {
@@ -47,8 +49,8 @@ std::string kindOf(const std::string& name, unsigned flags) {
   if (fs::exists(folder / "bridge", error)) return "bridge";
   if (fs::exists(folder / "device", error)) return "card";
   if ((flags & IFF_POINTOPOINT) != 0) return "tunnel";
-  const std::string own = trimmed(readSmall((folder / "ifindex").string()));
-  const std::string peer = trimmed(readSmall((folder / "iflink").string()));
+  const std::string own = std::string(trimmed(readSmall((folder / "ifindex").string())));
+  const std::string peer = std::string(trimmed(readSmall((folder / "iflink").string())));
   return own != peer ? "container" : "virtual";
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/files.h"
 #include "launch/facts/fact_items.h"
 
 extern char** environ;

@@ -14,6 +14,9 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "base/files.h"
+#include "base/hex.h"
+#include "base/text.h"
 #include "launch/facts/fact_items.h"
 #include "process/bounded_command.h"
 
@@ -104,12 +107,7 @@ json script(const std::string& path) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   unsigned int size = 0;
   ::EVP_DigestFinal_ex(hash.get(), digest.data(), &size);
-  std::string text;
-  for (unsigned int i = 0; i < size; ++i) {
-    text += "0123456789abcdef"[digest[i] >> 4];
-    text += "0123456789abcdef"[digest[i] & 15];
-  }
-  result["sha256"] = text;
+  result["sha256"] = hexOf(std::span(digest).first(size));
   return result;
 }
 
@@ -124,7 +122,8 @@ json python(const std::string& searchPath) {
   if (!end.succeeded()) return result;
   const auto line = end.out.find('\n');
   result["version"] = end.out.substr(0, line);
-  if (line != std::string::npos) result["executable"] = trimmed(end.out.substr(line + 1));
+  if (line != std::string::npos)
+    result["executable"] = std::string(trimmed(end.out.substr(line + 1)));
   return result;
 }
 
@@ -133,7 +132,8 @@ json openMpi() {
   if (!end.succeeded()) return {{"version", ""}};
   const auto at = end.out.find("(Open MPI) ");
   if (at == std::string::npos) {
-    return {{"version", ""}, {"other", trimmed(end.out.substr(0, end.out.find('\n')))}};
+    return {{"version", ""},
+            {"other", std::string(trimmed(end.out.substr(0, end.out.find('\n'))))}};
   }
   const std::string rest = end.out.substr(at + 11);
   return {{"version", rest.substr(0, rest.find_first_of(" \n"))}};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launch/hosts/host_range.h"
+#include "base/slurm_notation.h"
 
 namespace farandole {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/slurm_notation.h"
 #include "base/text.h"
 #include "launch/hosts/host_list.h"
-#include "launch/hosts/host_range.h"
 
 namespace farandole {
 namespace {

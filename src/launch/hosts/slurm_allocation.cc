@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/slurm_notation.h"
 #include "base/text.h"
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_list.h"
-#include "launch/hosts/host_range.h"
 
 namespace farandole {
 namespace {
@@ -70,27 +70,8 @@ Result<std::vector<int>> tasksPerNode(const GetEnv& getEnv, const Variable& list
 }  // namespace
 
 Result<std::vector<int>> parsePerNodeCounts(const Variable& variable) {
-  std::vector<int> counts;
-  for (std::string_view part : splitAt(variable.value, ',')) {
-    part = trimmed(part);
-    const auto open = part.find('(');
-    const auto count = parseDigits(part.substr(0, open));
-    std::optional<std::int64_t> times = 1;
-    if (open != std::string_view::npos) {
-      const std::string_view repeat = part.substr(open);
-      times.reset();
-      if (repeat.starts_with("(x") && repeat.ends_with(")")) {
-        times = parseDigits(repeat.substr(2, repeat.size() - 3));
-      }
-    }
-    if (!count || !times || *times < 1) {
-      return badVariable(variable, quoted(part) + " is not of the form 2 or 2(x3)");
-    }
-    if (*times > kMostHosts - static_cast<std::int64_t>(counts.size()) || *count > kMostHosts) {
-      return badVariable(variable, quoted(part) + " is too large");
-    }
-    counts.insert(counts.end(), static_cast<std::size_t>(*times), static_cast<int>(*count));
-  }
+  auto counts = expandCounts(variable.value);
+  if (!counts.ok()) return badVariable(variable, counts.status().message());
   return counts;
 }
 

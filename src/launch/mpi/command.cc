@@ -4,23 +4,12 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/text.h"
 #include "launch/ssh/trusted_path.h"
 #include "process/machine_identity.h"
 
 namespace farandole::mpi {
 namespace {
-
-std::string quoted(const std::string& word) {
-  std::string result = "'";
-  for (const char c : word) {
-    if (c == '\'') {
-      result += "'\\''";
-    } else {
-      result += c;
-    }
-  }
-  return result + "'";
-}
 
 // Others, such as exported functions of bash, cannot be set by a shell.
 bool isShellName(std::string_view name) {
@@ -198,7 +187,7 @@ std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
                               const std::vector<std::pair<std::string, std::string>>& variables) {
   std::string script = "#!/bin/sh\nrestore() { :\n";
   for (const auto& [name, value] : variables) {
-    if (isShellName(name)) script += "export " + name + "=" + quoted(value) + "\n";
+    if (isShellName(name)) script += "export " + name + "=" + shellQuoted(value) + "\n";
   }
   script +=
       "}\n"
@@ -206,7 +195,7 @@ std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
       "h=$1; shift\n"
       "case \"$h\" in\n";
   for (const HostPlan& host : plan.hosts) {
-    script += quoted(hostWord(host)) + ") ";
+    script += shellQuoted(hostWord(host)) + ") ";
     if (host.local) {
       script += "exec /bin/sh -c \"$*\";;\n";
       continue;
@@ -214,7 +203,7 @@ std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
     std::vector<std::string> words = sshArguments(host.ssh, options, "");
     words.pop_back();
     script += "restore; exec";
-    for (const std::string& word : words) script += " " + quoted(word);
+    for (const std::string& word : words) script += " " + shellQuoted(word);
     script += " \"$@\";;\n";
   }
   return script + "esac\necho \"$h is no host of this job\" >&2\nexit 255\n";
@@ -224,14 +213,14 @@ std::vector<std::string> lenderWords(const std::string& treeId, const std::strin
                                      const std::string& job, int seconds) {
   // What runs here already needs no leave; elsewhere the same path may be anybody's.
   std::string script =
-      trustedPathFunction() + "h=" + kCacheHome + "; w=; o=" + quoted(ownPath) +
+      trustedPathFunction() + "h=" + kCacheHome + "; w=; o=" + shellQuoted(ownPath) +
       "; for f in \"${h:+$h/farandole/" + treeId +
       "/bin/farandole}\" \"$o\" \"$(command -v farandole 2>/dev/null)\"; do "
       "f=$(readlink -f \"$f\" 2>/dev/null) && test -x \"$f\" || continue; "
       "if { test \"$f\" = \"$o\" && test \"$(cat /proc/sys/kernel/random/boot_id) $(readlink "
       "/proc/self/ns/pid)\" = " +
-      quoted(machineIdentity()) + "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " + job + " " +
-      std::to_string(seconds) +
+      shellQuoted(machineIdentity()) + "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " + job +
+      " " + std::to_string(seconds) +
       "; fi; w=\"$w; $no\"; done; "
       "echo \"there is no farandole on $(hostname) that may be executed$w\" >&2; exit 1";
   return {"/bin/sh", "-c", std::move(script)};

@@ -1,7 +1,6 @@
 #include "launch/mpi/ticket.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/fd_passing.h"
 #include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
 
@@ -26,53 +26,34 @@ constexpr std::string_view kFamilies[] = {"PMIX_",  "PMI_",   "OMPI_",   "OPAL_"
 
 std::string_view nameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
-// The first four bytes carry the descriptor.
+using Head = std::array<std::uint8_t, sizeof(std::uint32_t)>;
+
+// The first four bytes, the length, carry the descriptor.
 Status sendHead(int socket, std::uint32_t bytes, int fd, Deadline deadline) {
-  iovec data{&bytes, sizeof bytes};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (fd >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
+  Head head;
+  std::memcpy(head.data(), &bytes, head.size());
   for (;;) {
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (sent == static_cast<ssize_t>(sizeof bytes)) return {};
+    const ssize_t sent = sendWithFds(socket, head, std::span(&fd, fd >= 0 ? 1 : 0));
+    if (sent == static_cast<ssize_t>(head.size())) return {};
     if (sent >= 0) return Status::internal("a ticket was torn");
-    if (errno == EINTR) continue;
     if (errno != EAGAIN) return Status::fromErrno("cannot send a ticket", errno);
     if (!waitReady(socket, POLLOUT, deadline)) return Status::timeout("nobody takes the ticket");
   }
 }
 
 Status receiveHead(int socket, std::uint32_t& bytes, UniqueFd& fd, Deadline deadline) {
-  iovec data{&bytes, sizeof bytes};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   for (;;) {
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
     if (!waitReady(socket, POLLIN, deadline)) return Status::timeout("the ticket does not come");
-    const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return Status::fromErrno("cannot receive a ticket", errno);
-    for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
-      if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-      int passed = -1;
-      std::memcpy(&passed, CMSG_DATA(one), sizeof passed);
-      fd.reset(passed);
+    Head head;
+    Passed passed = receiveWithFds(socket, head);
+    if (passed.bytes < 0 && errno == EAGAIN) continue;
+    if (passed.bytes < 0) return Status::fromErrno("cannot receive a ticket", errno);
+    if (passed.bytes != static_cast<ssize_t>(head.size())) {
+      return Status::unavailable("a ticket was torn");
     }
-    if (got == static_cast<ssize_t>(sizeof bytes)) return {};
-    return Status::unavailable("a ticket was torn");
+    if (!passed.fds.empty()) fd = std::move(passed.fds.back());
+    std::memcpy(&bytes, head.data(), head.size());
+    return {};
   }
 }
 

@@ -18,7 +18,7 @@
 #include "process/cpus.h"
 #include "process/listening.h"
 #include "process/machine_identity.h"
-#include "process/poll_for.h"
+#include "process/poll_round.h"
 
 namespace farandole::remote {
 namespace {
@@ -92,22 +92,18 @@ void Agent::step(Duration limit) {
   const bool rests = pace_.rests(now);
   const bool mayWrite = !broken_ && !rests && (!out_.empty() || splice_.busy() || full_);
   const bool mayRead = mayReadOutput() && !rests;
-  std::vector<pollfd> entries;
-  entries.push_back({signals_->fd(), POLLIN, 0});
-  entries.push_back({mail_.fd(), POLLIN, 0});
-  entries.push_back({broken_ ? -1 : 0, POLLIN, 0});
-  entries.push_back({mayWrite ? 1 : -1, POLLOUT, 0});
-  entries.push_back({mayRead ? ranks_.outputFd() : -1, POLLIN, 0});
-  entries.push_back({pendingInput_.empty() ? -1 : input_.get(), POLLOUT, 0});
-  pollFor(entries, pace_.left(now, limit));
-  if ((entries[0].revents & POLLIN) != 0) handleSignals();
-  if ((entries[1].revents & POLLIN) != 0) passMail();
-  if (entries[2].revents != 0) receive();
-  if (entries[3].revents != 0) full_ = false;
-  if (entries[4].revents != 0) {
+  PollRound round;
+  round.on(signals_->fd(), POLLIN, [this] { handleSignals(); });
+  round.on(mail_.fd(), POLLIN, [this] { passMail(); });
+  round.on(broken_ ? -1 : 0, POLLIN, [this] { receive(); });
+  round.on(mayWrite ? 1 : -1, POLLOUT, [this] { full_ = false; });
+  round.on(mayRead ? ranks_.outputFd() : -1, POLLIN, [this] {
     ranks_.readOutput();
     pace_.endRound(Clock::now());
-  }
+  });
+  // Ready for more input: the next round begins with it.
+  round.on(pendingInput_.empty() ? -1 : input_.get(), POLLOUT, [] {});
+  round.run(pace_.left(now, limit));
   checkTime();
 }
 

@@ -1,6 +1,9 @@
 #include "launch/remote/remote_hosts.h"
 
+#include <poll.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "launch/ssh/ssh_settings.h"
 
@@ -119,29 +122,26 @@ std::vector<std::string> RemoteHosts::notOver() const {
   return names;
 }
 
-void RemoteHosts::addWaits(std::vector<pollfd>& entries, bool output) {
+void RemoteHosts::addWaits(PollRound& round, bool output) {
   // The numbers of poll and epoll for reading and writing are the same on Linux.
   static_assert(POLLIN == 0x001 && POLLOUT == 0x004);
-  firstWait_ = entries.size();
-  waiting_.clear();
   for (const auto& host : hosts_) {
     for (const auto& [fd, events] : host->waits(output)) {
-      if (fd < 0) continue;
-      entries.push_back({fd, static_cast<short>(events), 0});
-      waiting_.push_back(host.get());
+      round.on(fd, static_cast<short>(events), [this, one = host.get()] { ready(*one); });
     }
   }
 }
 
-std::size_t RemoteHosts::step(const std::vector<pollfd>& entries) {
-  std::size_t bytes = 0;
-  RemoteHost* last = nullptr;
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    if (entries[firstWait_ + i].revents == 0 || waiting_[i] == last) continue;
-    last = waiting_[i];
-    if (!last->over()) last->ready();
-    bytes += last->received();
-  }
+// Reads and writes what is possible, once for all of a host's descriptors.
+void RemoteHosts::ready(RemoteHost& host) {
+  if (&host == last_) return;
+  last_ = &host;
+  if (!host.over()) host.ready();
+  bytes_ += host.received();
+}
+
+std::size_t RemoteHosts::endRound() {
+  last_ = nullptr;
   const TimePoint now = Clock::now();
   for (const auto& host : hosts_) {
     if (host->state() != RemoteHost::State::kIdle && !host->over()) host->tick(now);
@@ -156,7 +156,7 @@ std::size_t RemoteHosts::step(const std::vector<pollfd>& entries) {
     if (host != nullptr && signals_ != nullptr) host->connect(*signals_, *files_);
   }
   connectSome();
-  return bytes;
+  return std::exchange(bytes_, 0);
 }
 
 bool RemoteHosts::childEnded(pid_t pid, const siginfo_t& info) {

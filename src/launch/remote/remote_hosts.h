@@ -2,8 +2,6 @@
 // still be coming up, kept informed. Main thread only.
 #pragma once
 
-#include <poll.h>
-
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "base/clock.h"
 #include "launch/plan/job_plan.h"
 #include "launch/remote/remote_host.h"
+#include "process/poll_round.h"
 
 namespace farandole::remote {
 
@@ -40,20 +39,20 @@ class RemoteHosts {
   std::vector<std::string> notOver() const;
 
   // Without their output, what they say may wait.
-  void addWaits(std::vector<pollfd>& entries, bool output);
-  // After poll with these entries: reads and writes what is possible, heartbeats, tries again.
-  // The bytes that have come.
-  std::size_t step(const std::vector<pollfd>& entries);
+  void addWaits(PollRound& round, bool output);
+  // After each round: heartbeats, tries again. The bytes that have come in it.
+  std::size_t endRound();
   bool childEnded(pid_t pid, const siginfo_t& info);
 
  private:
   bool all(auto condition) const;
+  void ready(RemoteHost& host);
   void connectSome();
 
   Connecting& common_;
   std::vector<std::unique_ptr<RemoteHost>> hosts_;
-  std::size_t firstWait_ = 0;               // of our entries
-  std::vector<RemoteHost*> waiting_;        // whose they are
+  RemoteHost* last_ = nullptr;              // that was ready in this round
+  std::size_t bytes_ = 0;                   // that have come in this round
   std::map<std::size_t, TimePoint> again_;  // host index → when to try again
   const Deadline patience_;
   const InheritedSignals* signals_ = nullptr;

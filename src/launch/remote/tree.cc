@@ -12,6 +12,8 @@
 #include <optional>
 #include <system_error>
 
+#include "base/hex.h"
+
 namespace farandole::remote {
 namespace {
 
@@ -75,13 +77,7 @@ Result<std::string> hexDigest(std::string_view bytes) {
   if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1) {
     return Status::internal("no SHA-256 in this OpenSSL");
   }
-  std::string hex;
-  for (unsigned i = 0; i < length; ++i) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
+  return hexOf(std::span(digest, length));
 }
 
 Result<std::string> idOf(const std::vector<TreeFile>& files) {

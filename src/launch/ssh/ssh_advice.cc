@@ -20,7 +20,7 @@ std::string configAdvice(std::string_view line) {
            "one with FARANDOLE_SSH=/path/to/ssh";
   }
   if (const auto file = between(line, "Bad owner or permissions on ", ""); !file.empty()) {
-    return "chown \"$(id -u)\" " + shellWord(file) + " && chmod 600 " + shellWord(file);
+    return "chown \"$(id -u)\" " + fileWord(file) + " && chmod 600 " + fileWord(file);
   }
   if (line.find("Bad port") != line.npos) return "give a port from 1 to 65535";
   return "correct the file and line that ssh names, then try: ssh -G HOST";
@@ -29,14 +29,14 @@ std::string configAdvice(std::string_view line) {
 std::string keyDeniedAdvice(const Scene& scene) {
   const std::string& key = scene.key;
   const std::string pub =
-      key.empty() ? "" : "-i " + shellWord(key.ends_with(".pub") ? key : key + ".pub") + " ";
+      key.empty() ? "" : "-i " + fileWord(key.ends_with(".pub") ? key : key + ".pub") + " ";
   const bool password = scene.line.find("password") != scene.line.npos ||
                         scene.line.find("keyboard") != scene.line.npos;
   if (password) return "ssh-copy-id " + scene.portOption + pub + scene.login;
   return "append your public key to ~/.ssh/authorized_keys of " + scene.login +
          " by another way in (then there: chmod 700 ~/.ssh; chmod 600 ~/.ssh/authorized_keys), or "
          "load the right key: ssh-add " +
-         (key.empty() ? "KEYFILE" : shellWord(key));
+         (key.empty() ? "KEYFILE" : fileWord(key));
 }
 
 // This machine, before any connection.
@@ -157,7 +157,7 @@ Words adviseHostKey(Kind kind, const Scene& scene) {
               " is NOT the one known here: the host was reinstalled, or "
               "somebody stands between";
       fix = "find out why first; if it was reinstalled: ssh-keygen " +
-            (file.empty() ? "" : "-f " + shellWord(file) + " ") + "-R " + shellWord(entry) +
+            (file.empty() ? "" : "-f " + fileWord(file) + " ") + "-R " + fileWord(entry) +
             ", then ssh-keyscan " + scene.portOption + scene.host + " >> ~/.ssh/known_hosts";
       break;
     }
@@ -179,7 +179,7 @@ Words adviseLogin(Kind kind, const Scene& scene) {
       const std::string file = between(scene.line, " for '", "' are too open");
       cause =
           "others may read the private key " + file + ", so ssh does not use it for " + scene.name;
-      fix = "chmod 600 " + shellWord(file);
+      fix = "chmod 600 " + fileWord(file);
       break;
     }
     case Kind::kIdentityMissing: {
@@ -187,7 +187,7 @@ Words adviseLogin(Kind kind, const Scene& scene) {
           between(lineWith("Identity file ", scene.lines), "Identity file ", " not accessible");
       const std::string file = said.empty() ? scene.key : said;
       cause = "the private key " + file + " is not there, and " + scene.name + " took no other";
-      fix = "correct -i FILE, or make the key: ssh-keygen -t ed25519 -f " + shellWord(file);
+      fix = "correct -i FILE, or make the key: ssh-keygen -t ed25519 -f " + fileWord(file);
       break;
     }
     case Kind::kKeyUnusable: {
@@ -195,9 +195,9 @@ Words adviseLogin(Kind kind, const Scene& scene) {
       if (file.empty()) file = between(scene.line, "for ED25519 \"", "\"");
       if (file.empty()) file = scene.key.empty() ? "KEYFILE" : scene.key;
       cause = "the private key for " + scene.name + " cannot be used";
-      fix = "ssh-keygen -y -f " + shellWord(file) +
+      fix = "ssh-keygen -y -f " + fileWord(file) +
             " must print the public key; one with a passphrase belongs into an agent: ssh-add " +
-            shellWord(file);
+            fileWord(file);
       break;
     }
     case Kind::kTooManyKeys:

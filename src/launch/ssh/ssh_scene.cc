@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace farandole {
 namespace {
 
@@ -71,16 +73,7 @@ std::vector<std::string> cleanLines(std::string_view text) {
   return lines;
 }
 
-std::string shellWord(const std::string& word) {
-  bool plain = !word.empty();
-  for (const char c : word) {
-    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./~@%+=:,", c));
-  }
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
+std::string fileWord(const std::string& path) { return shellWord(path, "~"); }
 
 std::string knownHostsFile(const Scene& scene) {
   const std::string offending = between(lineWith("Offending ", scene.lines), " key in ", "");

@@ -40,7 +40,7 @@ std::string between(std::string_view line, std::string_view before, std::string_
 // The file with the key that is no longer right; empty if ssh did not say.
 std::string knownHostsFile(const Scene& scene);
 
-// As one word for a shell; unchanged when it needs no quotes.
-std::string shellWord(const std::string& word);
+// A file as one word for a shell, which is to replace a ~ in it.
+std::string fileWord(const std::string& path);
 
 }  // namespace farandole

@@ -20,7 +20,7 @@
 #include "launch/supervise/init_watch.h"
 #include "process/listening.h"
 #include "process/machine_identity.h"
-#include "process/poll_for.h"
+#include "process/poll_round.h"
 
 namespace farandole {
 namespace {
@@ -84,7 +84,7 @@ Status JobRunner::prepare() {
     if (!pump.ok()) return pump.status();
     stdin_ = std::move(*pump);
   }
-  return mail_.open();
+  return relay_.open();
 }
 
 Status JobRunner::startAgent() {
@@ -96,10 +96,11 @@ Status JobRunner::startAgent() {
   for (const RankPlan& rank : plan_.ranks) {
     if (!plan_.hosts[rank.hostIndex].local) options.remoteRanks.push_back(rank.rank);
   }
-  options.toOther = [this](int rank, std::string frame) { mail_.put(rank, std::move(frame)); };
+  options.toOther = [this](int rank, std::string frame) { relay_.toRank(rank, std::move(frame)); };
   auto agent = AgentServer::start(std::move(options));
   if (!agent.ok()) return agent.status();
   agent_ = std::move(*agent);
+  relay_.connect(*agent_);
   local_.agentAddress = agent_->address();
   return {};
 }
@@ -270,29 +271,24 @@ void JobRunner::step(Duration limit) {
   if (!ending_ && !starting_) until = std::min(until, nextCheck_);
   if (killAt_ > begin) until = std::min(until, killAt_);
   const bool gathers = pace_.rests(begin);
-  std::vector<pollfd> entries;
-  entries.push_back({signals_->fd(), POLLIN, 0});
-  entries.push_back({console_->eventFd(), POLLIN, 0});
-  entries.push_back({console_->congested() || gathers ? -1 : locals_.outputFd(), POLLIN, 0});
-  entries.push_back({mail_.fd(), POLLIN, 0});
-  if (stdin_) {
-    entries.push_back({stdin_->waitFd(), static_cast<short>(stdin_->waitEvents()), 0});
-  } else {
-    entries.push_back({starting_ ? -1 : stdinForward_.waitFd(), POLLIN, 0});
-  }
-  entries.push_back({mpi_ ? mpi_->fd() : -1, POLLIN, 0});
-  remotes_.addWaits(entries, !gathers);
-  pollFor(entries, pace_.left(begin, until - begin));
-  if (entries[0].revents != 0) {
+  PollRound round;
+  round.on(signals_->fd(), POLLIN, [this] {
     while (const auto signal = signals_->next()) handleSignal(*signal);
+  });
+  round.on(console_->eventFd(), POLLIN, [this] { console_->acknowledge(); });
+  round.on(console_->congested() || gathers ? -1 : locals_.outputFd(), POLLIN,
+           [this] { locals_.readOutput(); });
+  round.on(relay_.fd(), POLLIN, [this] { relay_.deliver(); });
+  if (stdin_) {
+    round.on(stdin_->waitFd(), static_cast<short>(stdin_->waitEvents()),
+             [this] { stdin_->ready(); });
+  } else {
+    round.on(starting_ ? -1 : stdinForward_.waitFd(), POLLIN, [this] { forwardStdin(); });
   }
-  if (entries[1].revents != 0) console_->acknowledge();
-  if (entries[2].revents != 0) locals_.readOutput();
-  if (entries[3].revents != 0) passMail();
-  if (entries[4].revents != 0 && stdin_) stdin_->ready();
-  if (entries[4].revents != 0 && !stdin_) forwardStdin();
-  if (entries[5].revents != 0) mpi_->read();
-  if (!remotes_.empty()) pace_.took(remotes_.step(entries));
+  if (mpi_) round.on(mpi_->fd(), POLLIN, [this] { mpi_->read(); });
+  remotes_.addWaits(round, !gathers);
+  round.run(pace_.left(begin, until - begin));
+  if (!remotes_.empty()) pace_.took(remotes_.endRound());
   flushTexts();
   checkConsole();
   const TimePoint now = Clock::now();
@@ -340,13 +336,6 @@ void JobRunner::forwardStdin() {
   RemoteHost* host = remotes_.at(plan_.ranks.front().hostIndex);
   if (host == nullptr) return stdinForward_.stop();
   if (const auto bytes = stdinForward_.read()) host->send(encode(remote::Type::kInput, *bytes));
-}
-
-void JobRunner::passMail() {
-  for (auto& [rank, frame] : mail_.take()) {
-    RemoteHost* host = remotes_.at(plan_.ranks.at(static_cast<std::size_t>(rank)).hostIndex);
-    if (host != nullptr) host->send(encodeRelay(remote::Type::kToRank, rank, frame));
-  }
 }
 
 // Ranks that wait for an MPI that will not come, or for each other in one that is gone.
@@ -621,7 +610,7 @@ void JobRunner::remoteWrote(int rank, Stream stream, std::string_view bytes) {
 
 void JobRunner::remoteEnded(RankEnd end, bool ordered) { ended(std::move(end), ordered); }
 
-void JobRunner::rankSaid(int rank, std::string frame) { agent_->relay(rank, std::move(frame)); }
+void JobRunner::rankSaid(int rank, std::string frame) { relay_.fromRank(rank, std::move(frame)); }
 
 void JobRunner::hostReady(RemoteHost& host) {
   verbose("host " + host.name() + " is ready (" + host.hello().hostName + ", " +

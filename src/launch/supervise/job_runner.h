@@ -24,7 +24,7 @@
 #include "launch/output/output_pace.h"
 #include "launch/output/rank_output.h"
 #include "launch/plan/job_plan.h"
-#include "launch/remote/mailbox.h"
+#include "launch/remote/bootstrap_relay.h"
 #include "launch/remote/remote_hosts.h"
 #include "launch/remote/stdin_forward.h"
 #include "launch/supervise/first_cause.h"
@@ -91,7 +91,6 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void checkInit();
   void showStatus();
   void forwardStdin();
-  void passMail();
   void checkMpi();
   void endMpi();
 
@@ -144,7 +143,7 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   std::optional<Console> console_;
   std::optional<StdinPump> stdin_;
   remote::StdinForward stdinForward_;
-  remote::Mailbox mail_;
+  remote::BootstrapRelay relay_{plan_, remotes_};  // outlives the AgentServer, whose thread uses it
   std::unique_ptr<AgentServer> agent_;
   LocalRanks locals_;
   remote::RemoteHosts remotes_;

@@ -16,7 +16,7 @@ namespace farandole {
 struct FakeMachine {
   std::map<std::string, std::string> variables;
   std::set<std::string> files;
-  Topology topology = Topology::uniform(2, 28, 2);
+  UsableCpus topology = UsableCpus::uniform(2, 28, 2);
 
   Surroundings surroundings() const {
     return {[this](const char* name) {

@@ -42,7 +42,7 @@ TEST(Ipexrun, OneMachineIsPinned) {
 
 TEST(Ipexrun, ASmallMachineStillRuns) {
   FakeMachine small;
-  small.topology = Topology::uniform(1, 2);
+  small.topology = UsableCpus::uniform(1, 2);
   const std::string line = "--nnodes 1 --nprocs-per-node 2 t.py";
   EXPECT_EQ(run(line, small),
             "-np 2 --threads 1 --cpus '0;1' --env 'I_MPI_PIN_DOMAIN=[0x1,0x2]' -- python3 -u t.py");

@@ -9,14 +9,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Pinning pin(const Topology& topology, const PinningRequest& request) {
+Pinning pin(const UsableCpus& topology, const PinningRequest& request) {
   auto pinning = pinRanks(topology, request);
   EXPECT_TRUE(pinning.ok()) << pinning.status().message();
   return pinning.ok() ? *pinning : Pinning{};
 }
 
 TEST(Pinning, PhysicalCoresForWorkers) {
-  const Pinning pinning = pin(Topology::uniform(2, 28, 2), {.ranks = 2, .workers = 4});
+  const Pinning pinning = pin(UsableCpus::uniform(2, 28, 2), {.ranks = 2, .workers = 4});
   EXPECT_EQ(pinning.pinDomain(), "[0xffffff0,0xffffff00000000]");
   EXPECT_EQ(pinning.workerAffinity(), "0,1,2,3,28,29,30,31");
   EXPECT_EQ(pinning.threads(), 24);
@@ -25,7 +25,7 @@ TEST(Pinning, PhysicalCoresForWorkers) {
 
 TEST(Pinning, HyperthreadsForWorkers) {
   const Pinning pinning =
-      pin(Topology::uniform(2, 28, 2), {.ranks = 2, .workers = 4, .workersOnSiblings = true});
+      pin(UsableCpus::uniform(2, 28, 2), {.ranks = 2, .workers = 4, .workersOnSiblings = true});
   EXPECT_EQ(pinning.pinDomain(), "[0xfffffff,0xfffffff0000000]");
   EXPECT_EQ(pinning.workerAffinity(), "56,57,58,59,84,85,86,87");
   EXPECT_EQ(pinning.threads(), 28);
@@ -34,13 +34,13 @@ TEST(Pinning, HyperthreadsForWorkers) {
 
 TEST(Pinning, SomeNodes) {
   const Pinning pinning =
-      pin(Topology::uniform(4, 14, 2), {.ranks = 2, .workers = 2, .nodes = {1, 2}});
+      pin(UsableCpus::uniform(4, 14, 2), {.ranks = 2, .workers = 2, .nodes = {1, 2}});
   EXPECT_EQ(pinning.pinDomain(), "[0xfff0000,0x3ffc0000000]");
   EXPECT_EQ(pinning.workerAffinity(), "14,15,28,29");
 }
 
 TEST(Pinning, SoManyCoresEach) {
-  const Pinning pinning = pin(Topology::uniform(2, 28, 2),
+  const Pinning pinning = pin(UsableCpus::uniform(2, 28, 2),
                               {.ranks = 2, .coresPerRank = 8, .workers = 4, .bindNode = true});
   EXPECT_EQ(pinning.pinDomain(), "[0xff0,0xff0000]");
   EXPECT_EQ(pinning.workerAffinity(), "0,1,2,3,12,13,14,15");
@@ -49,11 +49,11 @@ TEST(Pinning, SoManyCoresEach) {
 
 TEST(Pinning, EfficientCoresAreLeftOut) {
   // Each node: 28 cores, their second hyperthreads, 4 E-cores.
-  Topology topology;
+  UsableCpus topology;
   for (int node = 0; node < 2; ++node) {
     for (int i = 0; i < 60; ++i) {
       const int core = node * 32 + (i < 28 ? i : i < 56 ? i - 28 : i - 28);
-      topology.cpus.push_back({node * 60 + i, core, node, node, i < 28 || i >= 56, i >= 56});
+      topology.cpus.push_back({node * 60 + i, core, node, i < 28 || i >= 56, i >= 56});
     }
   }
   const Pinning pinning = pin(topology, {.ranks = 2, .workers = 4, .workersOnSiblings = true});
@@ -63,26 +63,26 @@ TEST(Pinning, EfficientCoresAreLeftOut) {
 }
 
 TEST(Pinning, TooFewCoresForWorkersIsANote) {
-  const Pinning pinning = pin(Topology::uniform(1, 2), {.ranks = 2, .workers = 4});
+  const Pinning pinning = pin(UsableCpus::uniform(1, 2), {.ranks = 2, .workers = 4});
   EXPECT_EQ(pinning.cpuSets(), "0;1");
   EXPECT_EQ(pinning.workerAffinity(), "");
   EXPECT_THAT(pinning.notes, ElementsAre(HasSubstr("too few cores (2) to keep 4")));
   const Pinning noSiblings =
-      pin(Topology::uniform(1, 8), {.ranks = 2, .workers = 1, .workersOnSiblings = true});
+      pin(UsableCpus::uniform(1, 8), {.ranks = 2, .workers = 1, .workersOnSiblings = true});
   EXPECT_THAT(noSiblings.notes, ElementsAre(HasSubstr("second hyperthreads")));
   EXPECT_EQ(noSiblings.cpuSets(), "0-3;4-7");
   EXPECT_EQ(noSiblings.workerAffinity(), "0,4");
 }
 
 TEST(Pinning, MoreRanksThanCoresArePinnedNowhere) {
-  const Pinning pinning = pin(Topology::uniform(1, 2), {.ranks = 3, .workers = 4});
+  const Pinning pinning = pin(UsableCpus::uniform(1, 2), {.ranks = 3, .workers = 4});
   EXPECT_TRUE(pinning.ranks.empty());
   EXPECT_EQ(pinning.count, 3);
   EXPECT_EQ(pinning.threads(), 1);
 }
 
 TEST(Pinning, LessTimeThanCoresPinsNobody) {
-  Topology topology = Topology::uniform(1, 8);
+  UsableCpus topology = UsableCpus::uniform(1, 8);
   topology.quota = 4;
   const Pinning pinning = pin(topology, {.ranks = 2});
   EXPECT_TRUE(pinning.ranks.empty());
@@ -92,20 +92,21 @@ TEST(Pinning, LessTimeThanCoresPinsNobody) {
 }
 
 TEST(Pinning, DivisionOfTheRest) {
-  const Topology topology = Topology::uniform(1, 8);
+  const UsableCpus topology = UsableCpus::uniform(1, 8);
   EXPECT_EQ(pin(topology, {.ranks = 3}).cpuSets(), "0-1;2-3;4-5");
   EXPECT_EQ(pin(topology, {.ranks = 3, .coresPerRank = -1}).cpuSets(), "0-2;3-5;6-7");
   EXPECT_EQ(pin(topology, {.coresPerRank = 3}).cpuSets(), "0-2;3-5");
   EXPECT_EQ(pin(topology, {}).cpuSets(), "0-7");
   EXPECT_EQ(pin(topology, {.ranks = 2, .cpus = {1, 3, 5, 7}}).cpuSets(), "1,3;5,7");
-  const Topology nodes = Topology::uniform(2, 5);
+  const UsableCpus nodes = UsableCpus::uniform(2, 5);
   EXPECT_EQ(pin(nodes, {.coresPerRank = 2, .bindNode = true}).cpuSets(), "0-1;2-3;5-6;7-8");
   EXPECT_EQ(pin(nodes, {.ranks = 3, .bindNode = true}).cpuSets(), "0-1;2-3;5-6");
-  EXPECT_EQ(pin(Topology::uniform(1, 2, 2), {.ranks = 2, .useLogical = true}).cpuSets(), "0,2;1,3");
+  EXPECT_EQ(pin(UsableCpus::uniform(1, 2, 2), {.ranks = 2, .useLogical = true}).cpuSets(),
+            "0,2;1,3");
 }
 
 TEST(Pinning, ImpossibleWishesAreErrors) {
-  const Topology topology = Topology::uniform(1, 4);
+  const UsableCpus topology = UsableCpus::uniform(1, 4);
   const auto message = [&](const PinningRequest& request) {
     return pinRanks(topology, request).status().message();
   };
@@ -114,25 +115,24 @@ TEST(Pinning, ImpossibleWishesAreErrors) {
   EXPECT_THAT(message({.coresPerRank = 5}), HasSubstr("1 times 5 cores"));
   EXPECT_THAT(message({.cpus = {9}}), HasSubstr("CPU 9 is not among"));
   EXPECT_THAT(message({.nodes = {1}}), HasSubstr("no NUMA node 1"));
-  EXPECT_EQ(pinRanks(Topology{}, {.ranks = 1}).value().count, 1);
+  EXPECT_EQ(pinRanks(UsableCpus{}, {.ranks = 1}).value().count, 1);
 }
 
 TEST(Pinning, Lists) {
-  EXPECT_THAT(parseCpuList("--x", "3,0-1,1").value(), ElementsAre(0, 1, 3));
+  EXPECT_THAT(parseNumbers("--x", "3,0-1,1").value(), ElementsAre(0, 1, 3));
   for (const char* bad : {"", "a", "1-", "-1", "3-1", "99999999999", "1,,b"}) {
-    EXPECT_FALSE(parseCpuList("--x", bad).ok()) << bad;
+    EXPECT_FALSE(parseNumbers("--x", bad).ok()) << bad;
   }
-  EXPECT_EQ(cpuList({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
 }
 
-TEST(Topology, ThisMachineHasCpus) {
-  const Topology here = readTopology("/sys/devices/system");
+TEST(UsableCpus, ThisMachineHasCpus) {
+  const UsableCpus here = readUsableCpus("/sys/devices/system");
   ASSERT_FALSE(here.cpus.empty());
   EXPECT_GE(here.cores(), 1);
   EXPECT_GE(here.nodes().size(), 1U);
   EXPECT_TRUE(here.cpus[0].physical);
   // Without /sys every CPU is a core of its own.
-  const Topology blind = readTopology("/nonexistent");
+  const UsableCpus blind = readUsableCpus("/nonexistent");
   EXPECT_EQ(blind.cores(), static_cast<int>(here.cpus.size()));
 }
 

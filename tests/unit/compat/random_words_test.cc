@@ -81,7 +81,7 @@ TEST_P(RandomWords, AreAnswered) {
   CLI::App app;
   RunCommand run(*app.add_subcommand("run"));
   FakeMachine machine;
-  machine.topology = Topology::uniform(2, 3, 2);
+  machine.topology = UsableCpus::uniform(2, 3, 2);
   std::mt19937 random(20260101);  // NOLINT: the same words every time
   for (int round = 0; round < 4000; ++round) {
     std::vector<std::string> words(random() % 9);

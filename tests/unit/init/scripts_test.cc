@@ -193,7 +193,6 @@ TEST(InitCompose, IsYamlThatNamesTheSameThings) {
 TEST(InitFill, ValuesAreNotTemplates) {
   EXPECT_EQ(fill("a@B@c@D@@", {{"B", "@D@"}, {"D", "x"}}), "a@D@cx@");
   EXPECT_EQ(fill("\"$@\" ${a[@]} @B@", {{"B", "1"}}), "\"$@\" ${a[@]} 1");
-  EXPECT_EQ(shellWord("it's"), "'it'\\''s'");
   EXPECT_EQ(composeString("a\"$b\\"), "\"a\\\"$$b\\\\\"");
 }
 

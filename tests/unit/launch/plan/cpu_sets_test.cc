@@ -3,13 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <numeric>
 #include <random>
 #include <set>
-
-#include "process/cpus.h"
-#include "unit/launch/hosts/temp_folder.h"
 
 namespace farandole {
 namespace {
@@ -33,77 +29,6 @@ CpuTopology machine(int packages, int coresEach) {
     topology.cpus.push_back({cpu, core, core / coresEach, core / coresEach});
   }
   return topology;
-}
-
-TEST(CpuList, ReadsAndWrites) {
-  EXPECT_THAT(parseCpuList("0-3,8").value(), ElementsAre(0, 1, 2, 3, 8));
-  EXPECT_THAT(parseCpuList(" 5 , 1-2,2\n").value(), ElementsAre(1, 2, 5));
-  EXPECT_EQ(formatCpuList({0, 1, 2, 3, 8}), "0-3,8");
-  EXPECT_EQ(formatCpuList({}), "");
-  for (const char* bad : {"", "a", "3-1", "-1", "1-", "1,,2", "0-99999", "16384", "1;2", "0x1"}) {
-    EXPECT_FALSE(parseCpuList(bad).ok()) << bad;
-  }
-  EXPECT_THAT(parseCpuList("0-3,x").status().message(), HasSubstr("'x' is not a CPU"));
-}
-
-TEST(CpuList, RandomSetsSurvive) {
-  std::mt19937 random(17);
-  for (int round = 0; round < 200; ++round) {
-    std::set<int> cpus;
-    for (int i = 0; i < 20; ++i) cpus.insert(static_cast<int>(random() % 40));
-    const CpuSet sorted(cpus.begin(), cpus.end());
-    EXPECT_EQ(parseCpuList(formatCpuList(sorted)).value(), sorted);
-  }
-}
-
-TEST(CpuList, SetsOfRanks) {
-  EXPECT_THAT(parseCpuSets("0-1;4,6").value(), ElementsAre(ElementsAre(0, 1), ElementsAre(4, 6)));
-  EXPECT_THAT(parseCpuSets("0-3;;4").status().message(), HasSubstr("local rank 1 is empty"));
-  EXPECT_FALSE(parseCpuSets("").ok());
-  EXPECT_FALSE(parseCpuSets("0-3;").ok());
-  EXPECT_THAT(parseCpuSets("0-3;b").status().message(), HasSubstr("--cpus: in the list"));
-}
-
-TEST(CpuTopology, ReadsTheKernelsTree) {
-  TempFolder tree;
-  for (int cpu = 0; cpu < 4; ++cpu) {
-    const std::string folder = "cpu/cpu" + std::to_string(cpu) + "/topology/";
-    tree.write(folder + "physical_package_id", std::to_string(cpu % 2) + "\n");
-    tree.write(folder + "core_id", "0\n");
-    tree.write(folder + "thread_siblings_list", cpu % 2 == 0 ? "0,2\n" : "1,3\n");
-  }
-  tree.write("cpu/cpufreq/x", "");
-  tree.write("cpu/online", "0-3\n");
-  tree.write("node/node0/cpulist", "0,2\n");
-  tree.write("node/node1/cpulist", "1,3\n");
-  tree.write("node/node2/cpulist", "\n");
-  EXPECT_THAT(readCpuTopology(tree.path()).cpus,
-              ElementsAre(CpuPlace{0, 0, 0, 0}, CpuPlace{1, 1, 1, 1}, CpuPlace{2, 0, 0, 0},
-                          CpuPlace{3, 1, 1, 1}));
-}
-
-TEST(CpuTopology, LivesWithoutMuchOfIt) {
-  TempFolder tree;
-  tree.write("cpu/cpu0/topology/core_id", "5\n");
-  tree.write("cpu/cpu1/topology/core_id", "5\n");
-  tree.write("cpu/cpu2/topology/core_id", "-1\n");
-  tree.write("cpu/cpu3/topology/thread_siblings_list", "nonsense\n");
-  EXPECT_THAT(readCpuTopology(tree.path()).cpus,
-              ElementsAre(CpuPlace{0, 0, 0, 0}, CpuPlace{1, 0, 0, 0}, CpuPlace{2, 2, 0, 0},
-                          CpuPlace{3, 3, 0, 0}));
-  EXPECT_THAT(readCpuTopology(tree.path() + "/none").cpus, IsEmpty());
-  EXPECT_EQ(CpuTopology{}.at(7), (CpuPlace{7, 7, 0, 0}));
-}
-
-TEST(CpuTopology, ThisMachine) {
-  const CpuSet allowed = affinityCpuSet();
-  ASSERT_FALSE(allowed.empty());
-  EXPECT_TRUE(std::is_sorted(allowed.begin(), allowed.end()));
-  EXPECT_GE(allowedCpus(), 1);
-  EXPECT_LE(allowedCpus(), static_cast<int>(allowed.size()));
-  const auto cores = coresOf(readCpuTopology(), allowed);
-  EXPECT_GE(cores.size(), 1u);
-  EXPECT_LE(cores.size(), allowed.size());
 }
 
 TEST(CpuSets, Cores) {

@@ -1,5 +1,5 @@
 // Job: one measurement as it is asked of every rank of a contender, and the line in which it
-// travels. The peers' programs (src/bench/peers) read the same lines; see peers/peer_wire.h.
+// travels. The peers' programs (bench/peers) read the same lines; see peers/peer_wire.h.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/relax.h"
 #include "bench/statistics.h"
+#include "process/cpus.h"
 
 namespace farandole::bench {
 namespace {
@@ -35,14 +36,7 @@ bool await(const Flag& flag, std::uint64_t value, const Deadline& deadline) {
 }  // namespace
 
 std::vector<int> allowedProcessors() {
-  std::vector<int> processors;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) processors.push_back(i);
-    }
-  }
+  std::vector<int> processors = affinityCpuSet();
   if (processors.empty()) processors.push_back(0);
   return processors;
 }

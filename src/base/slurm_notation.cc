@@ -1,4 +1,4 @@
-#include "launch/hosts/host_range.h"
+#include "base/slurm_notation.h"
 
 #include <utility>
 
@@ -86,6 +86,31 @@ Result<std::vector<std::string_view>> splitHostList(std::string_view list) {
   if (inside) return badRange(list.substr(begin), "a bracket is missing");
   items.push_back(trimmed(list.substr(begin)));
   return items;
+}
+
+Result<std::vector<int>> expandCounts(std::string_view text) {
+  std::vector<int> counts;
+  for (std::string_view part : splitAt(text, ',')) {
+    part = trimmed(part);
+    const auto open = part.find('(');
+    const auto count = parseDigits(part.substr(0, open));
+    std::optional<std::int64_t> times = 1;
+    if (open != std::string_view::npos) {
+      const std::string_view repeat = part.substr(open);
+      times.reset();
+      if (repeat.starts_with("(x") && repeat.ends_with(")")) {
+        times = parseDigits(repeat.substr(2, repeat.size() - 3));
+      }
+    }
+    if (!count || !times || *times < 1) {
+      return Status::invalid(quoted(part) + " is not of the form 2 or 2(x3)");
+    }
+    if (*times > kMostHosts - static_cast<std::int64_t>(counts.size()) || *count > kMostHosts) {
+      return Status::invalid(quoted(part) + " is too large");
+    }
+    counts.insert(counts.end(), static_cast<std::size_t>(*times), static_cast<int>(*count));
+  }
+  return counts;
 }
 
 }  // namespace farandole

@@ -1,4 +1,4 @@
-// The CPUs of a machine: what pinning is computed from.
+// The CPUs of a machine that a job may use: what pinning is computed from.
 #pragma once
 
 #include <string>
@@ -6,22 +6,21 @@
 
 namespace farandole {
 
-struct LogicalCpu {
-  int cpu = 0;   // the kernel's number
-  int core = 0;  // unique in the machine; hyperthreads of one core share it
-  int socket = 0;
+struct UsableCpu {
+  int cpu = 0;             // the kernel's number
+  int core = 0;            // unique in the machine; hyperthreads of one core share it
   int node = 0;            // NUMA
   bool physical = true;    // the first hyperthread of its core
   bool efficient = false;  // an E-core of a hybrid processor
 };
 
-struct Topology {
-  std::vector<LogicalCpu> cpus;  // ascending by number
-  int quota = 0;                 // so many CPUs' worth of time is granted (cgroup); 0: all of them
+struct UsableCpus {
+  std::vector<UsableCpu> cpus;  // ascending by number
+  int quota = 0;                // so many CPUs' worth of time is granted (cgroup); 0: all of them
 
   // `nodes` NUMA nodes of `coresPerNode` cores, numbered as Linux numbers servers: first all first
   // hyperthreads, then all second ones.
-  static Topology uniform(int nodes, int coresPerNode, int threadsPerCore = 1);
+  static UsableCpus uniform(int nodes, int coresPerNode, int threadsPerCore = 1);
 
   std::vector<int> nodes() const;  // ascending, each once
   int cores() const;
@@ -29,6 +28,6 @@ struct Topology {
 
 // This machine as this process may use it: only CPUs of its affinity mask (and so of its cgroup's
 // cpuset). `root` is /sys/devices/system. What cannot be read counts as one node of single cores.
-Topology readTopology(const std::string& root);
+UsableCpus readUsableCpus(const std::string& root);
 
 }  // namespace farandole

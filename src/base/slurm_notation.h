@@ -1,4 +1,5 @@
-// Names with number ranges in brackets: node[01-16], rack[0-1]n[1,3,5-7]-ib. The form is Slurm's.
+// Slurm's notation: names with number ranges in brackets (node[01-16], rack[0-1]n[1,3,5-7]-ib), and
+// numbers of successive nodes (2(x3),1).
 #pragma once
 
 #include <string>
@@ -18,5 +19,8 @@ Result<std::vector<std::string>> expandHostRange(std::string_view pattern);
 
 // The pieces between the commas that are outside brackets.
 Result<std::vector<std::string_view>> splitHostList(std::string_view list);
+
+// "2(x3),1" is 2, 2, 2, 1; not more than kMostHosts numbers, none of them larger than that.
+Result<std::vector<int>> expandCounts(std::string_view text);
 
 }  // namespace farandole
