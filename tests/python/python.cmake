@@ -39,8 +39,13 @@ foreach(file ${files})
     endif()
     set(test python.${interpreter}.${name})
     add_test(NAME ${test} COMMAND ${here}/run_pytest ${python_${interpreter}} ${file})
-    # Two ranks with a thread each.
-    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS 2
+    # Two ranks with a thread each: one such test at a time, beside tests that mostly wait (those of the laboratory). First of
+    # all, so that they do not stand in a row at the end; the one that needs a processor for itself is alone.
+    set(alone 1)
+    if(name STREQUAL test_c10d_kills)
+      set(alone 2)
+    endif()
+    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS ${alone} RESOURCE_LOCK python COST 100
       ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};FARANDOLE_CACHE=${CMAKE_BINARY_DIR}/cache;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1;${environment_${interpreter}}")
   endforeach()
 endforeach()
