@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -24,6 +25,16 @@ os.environ.setdefault("FARANDOLE_LIBRARY", str(TREE / "lib" / "libfarandole.so")
 # A shell that starts tests in the background has SIGINT ignored, which ranks would inherit: some of
 # them are interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def version_of_torch() -> tuple[int, int]:
+    """Of this interpreter's PyTorch, which is not loaded for that: it takes seconds."""
+    found = importlib.util.find_spec("torch")
+    assert found and found.origin, "PyTorch is not installed"
+    text = Path(found.origin).with_name("version.py").read_text()
+    match = re.search(r"__version__ = .(\d+)\.(\d+)", text)
+    assert match, text
+    return int(match[1]), int(match[2])
 
 
 class Finished:

@@ -4,7 +4,6 @@ if(FARANDOLE_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT TARGET farandole_command)
   return()
 endif()
 set(here ${CMAKE_CURRENT_LIST_DIR})
-set(FARANDOLE_VENVS ${CMAKE_BINARY_DIR}/venvs CACHE PATH "Where the virtual environments of tools/venv are")
 set(python_debian /usr/bin/python3)
 set(python_torch215 ${FARANDOLE_VENVS}/torch-2.15/bin/python)
 set(python_tf221 ${FARANDOLE_VENVS}/tf-2.21/bin/python)
@@ -40,8 +39,13 @@ foreach(file ${files})
     endif()
     set(test python.${interpreter}.${name})
     add_test(NAME ${test} COMMAND ${here}/run_pytest ${python_${interpreter}} ${file})
-    # Two ranks with a thread each.
-    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS 2
+    # Two ranks with a thread each: one such test at a time, beside tests that mostly wait (those of the laboratory). First of
+    # all, so that they do not stand in a row at the end; the one that needs a processor for itself is alone.
+    set(alone 1)
+    if(name STREQUAL test_c10d_kills)
+      set(alone 2)
+    endif()
+    set_tests_properties(${test} PROPERTIES LABELS python TIMEOUT 300 PROCESSORS ${alone} RESOURCE_LOCK python COST 100
       ENVIRONMENT "FARANDOLE_TREE=${CMAKE_BINARY_DIR};FARANDOLE_CACHE=${CMAKE_BINARY_DIR}/cache;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1;${environment_${interpreter}}")
   endforeach()
 endforeach()

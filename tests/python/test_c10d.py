@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import pytest
-import torch
+from conftest import version_of_torch
+
+FAULTS = ("mismatch", "lie", "refused", "wrong_calls", "timeout")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_every_collective(launch, ranks):
-    done = launch(ranks, "c10d_collectives.py").expect_success()
-    assert done.output.count("cases passed") == ranks
+def test_every_collective_alone(launch):
+    done = launch(1, "c10d_collectives.py").expect_success()
+    assert done.output.count("cases passed") == 1
 
 
-def test_ddp_and_its_relatives(launch):
-    done = launch(2, "c10d_ddp.py").expect_success()
-    assert done.output.count("cases passed") == 2
+def test_two_ranks(launch):
+    """Every collective, DDP and its relatives, and errors that leave the job going."""
+    scripts = ("c10d_collectives", "c10d_ddp")
+    faults = f"c10d_faults:{','.join(FAULTS)}"
+    done = launch(2, "suite.py", *scripts, faults, timeout=240).expect_success()
+    assert done.output.count("cases passed") == 2 * len(scripts)
+    assert done.output.count("fine") == 2 * len(FAULTS)
 
 
-if int(torch.__version__.split(".")[0]) >= 2:
+if version_of_torch() >= (2, 0):
 
     def test_functional_collectives_and_what_stands_on_them(launch):
         done = launch(2, "c10d_newer.py").expect_success()
         assert done.output.count("cases passed") == 2
 
 
-def test_errors_leave_the_job_going(launch):
-    done = launch(2, "c10d_faults.py", "mismatch", "lie", "refused", "wrong_calls", "timeout")
-    assert done.expect_success().output.count("fine") == 10
-
-
-def test_the_store_answers_while_a_rank_stands_still(launch):
-    done = launch(3, "c10d_store.py").expect_success()
+def test_three_ranks(launch):
+    """Every collective, and the store, which answers while a rank stands still."""
+    done = launch(3, "suite.py", "c10d_collectives", "c10d_store", timeout=240).expect_success()
+    assert done.output.count("cases passed") == 3
     assert done.output.count("passed:") == 9
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from conftest import TREE
+from conftest import TREE, version_of_torch
 
 OURS = ("--ddp-backend", "farandole")
 
 
 def test_other_backends_become_ours(launch):
-    import torch
-
     asked = ["gloo", "nccl", "mpi"]
-    if int(torch.__version__.split(".")[0]) >= 2:
+    if version_of_torch() >= (2, 0):
         asked += ["default", "cpu:gloo,cuda:nccl"]
     done = launch(2, "ddp_backend.py", "farandole", *asked, options=OURS).expect_success()
     assert done.output.count("fine") == 2 * len(asked)

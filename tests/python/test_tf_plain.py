@@ -11,7 +11,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 
 def test_everything(launch):
     env = {"FARANDOLE_TENSORFLOW_OPS": "plain", **QUIET}
-    done = launch(2, "tf_suite.py", *SCRIPTS, env=env, timeout=280).expect_success()
+    done = launch(2, "suite.py", *SCRIPTS, env=env, timeout=280).expect_success()
     assert done.output.count("all cases passed") == 2 * len(SCRIPTS)
 
 

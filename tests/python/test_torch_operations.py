@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-
-@pytest.mark.parametrize("np", [1, 3])
-def test_operations(launch, np):
-    done = launch(np, "torch_operations.py").expect_success()
-    assert done.output.count("all cases passed") == np
+SCRIPTS = ("torch_operations", "torch_optimizer")
 
 
 @pytest.mark.parametrize("np", [1, 3])
-def test_optimizer(launch, np):
-    done = launch(np, "torch_optimizer.py").expect_success()
-    assert done.output.count("all cases passed") == np
+def test_operations_and_optimizer(launch, np):
+    done = launch(np, "suite.py", *SCRIPTS, timeout=240).expect_success()
+    assert done.output.count("all cases passed") == np * len(SCRIPTS)

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "core/job.h"
+#include "multiproc/core/job.h"
 
 namespace farandole::test {
 namespace {
