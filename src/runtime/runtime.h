@@ -16,15 +16,17 @@
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
 #include "collective/engine_plugin.h"
+#include "collective/gloo/gloo_loader.h"
 #include "collective/shm/shared_areas.h"
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
+#include "conductor/machine_bell.h"
 #include "conductor/watch.h"
-#include "collective/gloo/gloo_loader.h"
+#include "machine/neighbourhood.h"
 #include "runtime/abort_after.h"
 #include "runtime/job_link.h"
+#include "runtime/link_network.h"
 #include "runtime/topology.h"
-#include "machine/neighbourhood.h"
 
 namespace farandole {
 
@@ -121,6 +123,9 @@ class Runtime {
   Topology topology_;
   std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
   std::unique_ptr<LeaveMarks> marks_;
+  std::unique_ptr<MachineBell> bell_;
+  std::unique_ptr<MachineFates> fates_;
+  std::unique_ptr<LinkNetwork> network_;  // null: all ranks reach each other without
   std::unique_ptr<Conductor> conductor_;
   std::mutex watchMutex_;
   std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says
