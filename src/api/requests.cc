@@ -150,12 +150,16 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
   return {};
 }
 
-Status checkWhole(Runtime& runtime, const farandole_request& request, Request& checked) {
-  const auto set = runtime.set(request.set);
-  if (!set) return wrong(request, "there is no process set " + std::to_string(request.set));
+}  // namespace
+
+Status checkRequest(const Runtime::SetInfo* set, std::int32_t rank,
+                    const farandole_request& request, Request& checked) {
+  if (set == nullptr) {
+    return wrong(request, "there is no process set " + std::to_string(request.set));
+  }
   if (set->me < 0) {
-    return wrong(request, "rank " + std::to_string(runtime.config().rank) +
-                              " is not a member of process set " + std::to_string(request.set));
+    return wrong(request, "rank " + std::to_string(rank) + " is not a member of process set " +
+                              std::to_string(request.set));
   }
   if (request.operation < 0 || request.operation >= kKindCount) {
     return wrong(request, "unknown operation " + std::to_string(request.operation));
@@ -215,19 +219,25 @@ Status checkWhole(Runtime& runtime, const farandole_request& request, Request& c
   return {};
 }
 
-}  // namespace
-
-Status checkRequest(Runtime& runtime, const farandole_request& given, Request& checked) {
-  if (given.struct_size >= sizeof given) return checkWhole(runtime, given, checked);
+Status completeRequest(const farandole_request& given, farandole_request& whole) {
   constexpr std::size_t kLeast = offsetof(farandole_request, prescale);
   if (given.struct_size < kLeast) {
     return Status::invalid("farandole_request.struct_size is " + std::to_string(given.struct_size) +
                            ": initialise the struct with FARANDOLE_REQUEST_INIT");
   }
-  // An older caller's struct is shorter: what it does not have keeps its default.
-  farandole_request request = FARANDOLE_REQUEST_INIT;
-  std::memcpy(&request, &given, given.struct_size);
-  return checkWhole(runtime, request, checked);
+  whole = FARANDOLE_REQUEST_INIT;
+  std::memcpy(&whole, &given, std::min<std::size_t>(given.struct_size, sizeof whole));
+  return {};
+}
+
+Status checkRequest(Runtime& runtime, const farandole_request& given, Request& checked) {
+  const std::int32_t rank = runtime.config().rank;
+  if (given.struct_size >= sizeof given) {
+    return checkRequest(runtime.set(given.set).get(), rank, given, checked);
+  }
+  farandole_request whole;
+  FARANDOLE_RETURN_IF_ERROR(completeRequest(given, whole));
+  return checkRequest(runtime.set(whole.set).get(), rank, whole, checked);
 }
 
 }  // namespace farandole

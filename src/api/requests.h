@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "runtime/runtime.h"
 #include "base/status.h"
 #include "conductor/entry.h"
 #include "farandole.h"
+#include "runtime/runtime.h"
 
 struct farandole_queue {
   std::shared_ptr<farandole::CompletionQueue> queue;
@@ -17,5 +17,12 @@ namespace farandole {
 
 // The set the request names is looked up in the runtime. `checked` is new.
 Status checkRequest(Runtime& runtime, const farandole_request& request, Request& checked);
+
+// The two steps of that. An older caller's struct is shorter: what it does not have keeps its
+// default.
+Status completeRequest(const farandole_request& given, farandole_request& whole);
+// set: the one that the request names, or null if there is none; rank: this one.
+Status checkRequest(const Runtime::SetInfo* set, std::int32_t rank,
+                    const farandole_request& request, Request& checked);
 
 }  // namespace farandole

@@ -34,7 +34,7 @@ BatchRun::BatchRun(Communicator& communicator, std::vector<Execution::Part> part
     } else {
       together.assign(std::move_iterator(first), std::move_iterator(end));
     }
-    steps_.emplace_back(Execution(communicator, std::move(together), joined), now);
+    steps_.emplace_back(communicator, std::move(together), joined, now);
   }
   settled_ = steps_.size() == 1;
 }

@@ -36,7 +36,8 @@ class BatchRun {
   std::optional<Refusal> refusal() const;
 
   struct Step {
-    Step(Execution one, TimePoint at) : execution(std::move(one)), started(at) {}
+    Step(Communicator& communicator, std::vector<Execution::Part> parts, int joined, TimePoint at)
+        : execution(communicator, std::move(parts), joined), started(at) {}
     Execution execution;
     TimePoint started;
   };

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/relax.h"
 #include "base/thread.h"
+#include "conductor/leave_mark.h"
 
 namespace farandole {
 namespace {
@@ -35,17 +36,16 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
 
 }  // namespace
 
-Conductor::Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& timeline,
+Conductor::Conductor(Bell& bell, Fates& fates, Network* network, Timeline& timeline,
                      Options options)
-    : neighbourhood_(neighbourhood),
-      marks_(marks),
+    : bell_(bell),
+      fates_(fates),
+      network_(network),
       timeline_(timeline),
       options_(std::move(options)),
-      // Where ranks outnumber processors, the one waited for needs this very processor.
-      spin_(neighbourhood.crowded() ? Duration::zero() : options_.spin),
-      linkSpin_(neighbourhood.roomy() ? options_.linkSpin : Duration::zero()),
       // With other machines, the network's threads are among those that want the processor.
-      endurance_(spin_ == Duration::zero() || options_.poll ? Duration::zero() : options_.yield) {}
+      endurance_(options_.spin == Duration::zero() || network != nullptr ? Duration::zero()
+                                                                         : options_.yield) {}
 
 Status Conductor::start() {
   auto thread = startThread("fd-conductor", [this] { runInBackground(); });
@@ -93,7 +93,7 @@ Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
       return Status::invalid("there is no process set " + std::to_string(id));
     set = found->second;
   }
-  if (neighbourhood_.failed()) return neighbourhood_.failure();
+  if (bell_.failed()) return bell_.failure();
   if (stopping_.load(std::memory_order_relaxed)) {
     return Status(Code::kShutdown, "farandole has been shut down on this rank");
   }
@@ -118,7 +118,7 @@ Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
   const bool callerWaits = std::all_of(entries.begin(), entries.end(), [](const EntryPtr& entry) {
     return entry->request.willWait;
   });
-  neighbourhood_.ring(neighbourhood_.rank());  // a driver of this process that sleeps
+  bell_.ring();  // a driver of this process that sleeps
   // A callback cannot wait, whatever it says.
   if (!callerWaits || inCallback()) kickBackground();
   return {};
@@ -194,7 +194,7 @@ bool Conductor::passed(Deadline& deadline, TimePoint& looked, TimePoint now) {
 
 Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline) {
   // The background thread may have announced its sleep and still be in it: whoever drives is awake.
-  neighbourhood_.awake();
+  bell_.awake();
   TimePoint idleSince{};
   TimePoint waitsSince{};  // the same, but for sleeps
   TimePoint looked{};      // at the deadline
@@ -202,7 +202,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline)
     const bool moved = pollAndStep();
     if ((moved || entry->done.load(std::memory_order_acquire)) && waitsSince != TimePoint{}) {
       const Duration waited = Clock::now() - waitsSince;
-      if (waited > spin_) endurance_.waited(waited);
+      if (waited > options_.spin) endurance_.waited(waited);
       waitsSince = TimePoint{};
     }
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
@@ -224,15 +224,15 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline)
       yield();
       continue;
     }
-    if (options_.rest) options_.rest();
-    const std::uint32_t seen = neighbourhood_.announceSleep();
+    if (network_ != nullptr) network_->rest();
+    const std::uint32_t seen = bell_.announceSleep();
     if (step() || entry->done.load(std::memory_order_acquire)) {
-      neighbourhood_.awake();
+      bell_.awake();
       idleSince = TimePoint{};
       continue;
     }
-    const bool rung = neighbourhood_.sleep(seen, sleepLimit(deadline));
-    neighbourhood_.awake();
+    const bool rung = bell_.sleep(seen, sleepLimit(deadline));
+    bell_.awake();
     if (!rung) return Left::kInterrupted;
     lookAround();
     idleSince = TimePoint{};
@@ -243,7 +243,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline)
 Duration Conductor::patience() const {
   const bool network = std::any_of(stepped_.begin(), stepped_.end(),
                                    [](const auto& set) { return set->awaitsNetwork(); });
-  return network ? std::max(spin_, linkSpin_) : spin_;
+  return network ? std::max(options_.spin, options_.linkSpin) : options_.spin;
 }
 
 Duration Conductor::endurance() const {
@@ -286,8 +286,8 @@ bool Conductor::step() {
     stepped_.clear();
     for (const auto& [id, set] : sets_) stepped_.push_back(set);
   }
-  if (neighbourhood_.failed() && !failedEverything_) {
-    failEverything(neighbourhood_.failure());
+  if (bell_.failed() && !failedEverything_) {
+    failEverything(bell_.failure());
     return true;
   }
   const TimePoint now = Clock::now();
@@ -297,19 +297,19 @@ bool Conductor::step() {
     if (!brokenBy_.ok()) break;
   }
   if (!brokenBy_.ok()) {
-    neighbourhood_.fail(std::exchange(brokenBy_, Status()));
-    failEverything(neighbourhood_.failure());
+    bell_.fail(std::exchange(brokenBy_, Status()));
+    failEverything(bell_.failure());
     return true;
   }
   return moved;
 }
 
 bool Conductor::pollAndStep() {
-  const bool came = options_.poll && options_.poll();
-  if (!options_.hold) return step() || came;
-  options_.hold();
+  if (network_ == nullptr) return step();
+  const bool came = network_->poll();
+  network_->hold();
   const bool moved = step();
-  options_.letGo();
+  network_->letGo();
   return moved || came;
 }
 
@@ -343,8 +343,8 @@ void Conductor::lookAround() {
     set->checkStalls(now, resumed, options_.stallWarning, options_.stallShutdown);
   }
   if (!brokenBy_.ok()) {
-    neighbourhood_.fail(std::exchange(brokenBy_, Status()));
-    failEverything(neighbourhood_.failure());
+    bell_.fail(std::exchange(brokenBy_, Status()));
+    failEverything(bell_.failure());
   }
 }
 
@@ -357,20 +357,20 @@ void Conductor::failEverything(const Status& status) {
   }
   if (!shutdown || lostTo_ >= 0) {
     // Before the others can see that it leaves.
-    marks_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
+    fates_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
   }
   // The others must not wait for this rank.
   for (const auto& set : stepped_) set->leave();
-  if (options_.endTraffic) options_.endTraffic();
+  if (network_ != nullptr) network_->end();
   for (const auto& set : stepped_) set->failAll(status);
 }
 
 void Conductor::fail(Status status) {
-  neighbourhood_.fail(std::move(status));
+  bell_.fail(std::move(status));
   // At once: whatever ends this process before a driver says good-bye, the others shall not take it
   // for the cause.
-  if (const Status first = neighbourhood_.failure(); first.code() != Code::kShutdown) {
-    marks_.leave(gaveUpBecauseOf(first.rank()));
+  if (const Status first = bell_.failure(); first.code() != Code::kShutdown) {
+    fates_.leave(gaveUpBecauseOf(first.rank()));
   }
   kickBackground();
   wakeWaiters();
@@ -445,7 +445,7 @@ void Conductor::lostTo(std::int32_t rank) {
 }
 
 SetObserver::Blame Conductor::blameFor(std::int32_t rank) {
-  const auto mark = marks_.of(rank);
+  const auto mark = fates_.markOf(rank);
   if (!hasGivenUp(mark)) return {rank, true};
   const TimePoint now = Clock::now();
   if (gaveUpSeen_ == TimePoint{}) gaveUpSeen_ = now;
@@ -505,14 +505,14 @@ void Conductor::endThreads() {
   stopping_.store(true, std::memory_order_seq_cst);
   backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
   futexWakeAll(backgroundWord_, FutexScope::kPrivate);
-  neighbourhood_.fail(Status(Code::kShutdown, "farandole was shut down on this rank"));
+  bell_.fail(Status(Code::kShutdown, "farandole was shut down on this rank"));
   if (background_.joinable()) background_.join();
   DirectCallbacks::Batch toTell;
   {
     const std::lock_guard drive(drive_);
     step();  // with the failure set: ends everything in flight and says good-bye to the others
-    if (!failedEverything_) failEverything(neighbourhood_.failure());
-    neighbourhood_.awake();
+    if (!failedEverything_) failEverything(bell_.failure());
+    bell_.awake();
     toTell = direct_.take();
   }
   wakeWaiters();

@@ -20,20 +20,23 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "conductor/bell.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
 #include "conductor/endurance.h"
 #include "conductor/entry.h"
-#include "conductor/leave_marks.h"
+#include "conductor/fates.h"
+#include "conductor/network.h"
 #include "conductor/process_set.h"
-#include "machine/neighbourhood.h"
+#include "conductor/watch_listener.h"
 #include "observe/timeline.h"
 
 namespace farandole {
 
-class Conductor final : public SetObserver {
+class Conductor final : public SetObserver, public WatchListener {
  public:
   struct Options {
+    // Zero where ranks outnumber processors: the one waited for needs this very processor.
     Duration spin = std::chrono::microseconds(50);
     // Behind that, if waits have been so short lately: awake, but the processor is anybody's.
     Duration yield = std::chrono::microseconds(5000);
@@ -42,20 +45,8 @@ class Conductor final : public SetObserver {
     Duration linkSpin = std::chrono::microseconds(1000);
     Duration stallWarning = std::chrono::seconds(60);
     Duration stallShutdown = Duration::zero();
-    // Whether that rank's process is stopped; any thread. May be empty.
-    std::function<bool(std::int32_t)> stopped;
-    // Takes in what has come from other machines; true if something did. The driver calls it while
-    // it is awake, and rest before it sleeps. Both may be empty.
-    std::function<bool()> poll;
-    std::function<void()> rest;
-    // What is sent to other machines between these two may leave together. Both or none.
-    std::function<void()> hold;
-    std::function<void()> letGo;
     // Gives back what other ranks no longer need. The driver calls it now and then. May be empty.
     std::function<void()> tidy;
-    // Ends the traffic with other machines: afterwards no memory of an operation is touched. Called
-    // by the driver when everything fails. May be empty.
-    std::function<void()> endTraffic;
   };
   struct Counters {
     std::uint64_t operations = 0;
@@ -66,8 +57,8 @@ class Conductor final : public SetObserver {
     std::uint64_t zeroCopyBytes = 0;
   };
 
-  // All outlive it.
-  Conductor(Neighbourhood& neighbourhood, LeaveMarks& marks, Timeline& timeline, Options options);
+  // All outlive it. network: null without other machines.
+  Conductor(Bell& bell, Fates& fates, Network* network, Timeline& timeline, Options options);
   // stop() must have been called.
   ~Conductor() override;
   // Once, before anything is submitted.
@@ -85,13 +76,9 @@ class Conductor final : public SetObserver {
   bool test(const EntryPtr& entry);
   // True if it ended as cancelled.
   bool cancel(const EntryPtr& entry, Deadline deadline);
-  // The job is over for this rank: everything in flight and everything later fails with that
-  // status.
-  void fail(Status status);
+  void fail(Status status) override;
   Counters counters() const;
-  // For the watch thread, several times a second: that this process runs; suspended: that it did
-  // not for a while. Nobody is late because of that.
-  void runs(TimePoint now, bool suspended);
+  void runs(TimePoint now, bool suspended) override;
   // For the watch thread: is anyone waiting for something?
   bool anythingInFlight() const { return inFlight_.load(std::memory_order_relaxed) > 0; }
 
@@ -110,12 +97,9 @@ class Conductor final : public SetObserver {
   void broken(Status status) override;
   void lostTo(std::int32_t rank) override;
   Blame blameFor(std::int32_t rank) override;
-  bool stopped(std::int32_t rank) override { return options_.stopped && options_.stopped(rank); }
-  std::uint32_t ends() override { return neighbourhood_.goneCount(); }
-  bool gone(std::int32_t rank) override {
-    const int local = marks_.localRank(rank);
-    return local >= 0 && neighbourhood_.isGone(local);
-  }
+  bool stopped(std::int32_t rank) override { return fates_.stopped(rank); }
+  bool gone(std::int32_t rank) override { return fates_.gone(rank); }
+  std::uint32_t ends() override { return fates_.ends(); }
 
   // A sleeping driver looks around this often: for failures, stalls, and as a belt to the
   // doorbell's braces.
@@ -152,12 +136,11 @@ class Conductor final : public SetObserver {
   static void yield();
   void record(const Execution& execution, TimePoint started);
 
-  Neighbourhood& neighbourhood_;
-  LeaveMarks& marks_;
+  Bell& bell_;
+  Fates& fates_;
+  Network* const network_;
   Timeline& timeline_;
   const Options options_;
-  const Duration spin_;
-  const Duration linkSpin_;
 
   Mutex drive_;
   // Guarded by drive_.

@@ -54,30 +54,30 @@ void Conductor::runInBackground() {
 void Conductor::driveInBackground() {
   TimePoint idleSince{};
   while (backgroundNeeded() && !direct_.any()) {
-    neighbourhood_.awake();
+    bell_.awake();
     if (pollAndStep()) {
       idleSince = TimePoint{};
       continue;
     }
     const TimePoint now = Clock::now();
     if (idleSince == TimePoint{}) idleSince = now;
-    if (now - idleSince < std::min(spin_, kBackgroundSpin)) {
+    if (now - idleSince < std::min(options_.spin, kBackgroundSpin)) {
       pause(0);
       continue;
     }
-    if (options_.rest) options_.rest();
-    const std::uint32_t bell = neighbourhood_.announceSleep();
+    if (network_ != nullptr) network_->rest();
+    const std::uint32_t bell = bell_.announceSleep();
     if (step() || !backgroundNeeded()) continue;
     const Deadline limit = sleepLimit(Deadline::never());
     // Whoever starts to wait meanwhile can take the role without waking this thread.
     drive_.unlock();
-    neighbourhood_.sleep(bell, limit);
+    bell_.sleep(bell, limit);
     if (!drive_.try_lock()) return;
-    neighbourhood_.awake();
+    bell_.awake();
     lookAround();
     idleSince = TimePoint{};
   }
-  neighbourhood_.awake();
+  bell_.awake();
   stepDown();
 }
 

@@ -23,8 +23,8 @@ constexpr int kAccountMs = 20;
 }  // namespace
 
 Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                            Conductor& conductor, Options options) {
-  std::unique_ptr<Watch> watch(new Watch(neighbourhood, marks, conductor, std::move(options)));
+                                            WatchListener& listener, Options options) {
+  std::unique_ptr<Watch> watch(new Watch(neighbourhood, marks, listener, std::move(options)));
   watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watch->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->wake_ || !watch->bell_) return Status::fromErrno("eventfd", errno);
@@ -47,10 +47,11 @@ Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveM
   return watch;
 }
 
-Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor, Options options)
+Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener,
+             Options options)
     : neighbourhood_(neighbourhood),
       marks_(marks),
-      conductor_(conductor),
+      listener_(listener),
       me_(options.me),
       agent_(options.agent),
       lost_(std::move(options.lost)),
@@ -71,7 +72,7 @@ bool Watch::stopRequested(int milliseconds) {
 }
 
 void Watch::fail(Status status) {
-  conductor_.fail(status);
+  listener_.fail(status);
   if (lost_) lost_(status);
 }
 
@@ -166,7 +167,7 @@ void Watch::run() {
   Suspension suspension{std::chrono::milliseconds(kTickMs)};
   for (;;) {
     const TimePoint now = Clock::now();
-    conductor_.runs(now, suspension.since(now) > Duration::zero());
+    listener_.runs(now, suspension.since(now) > Duration::zero());
     if (!await() || hasHappened(wake_.get())) return;
     std::vector<Peer> ended;
     for (const Peer& peer : peers_) {

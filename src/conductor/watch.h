@@ -20,7 +20,8 @@
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
-#include "conductor/conductor.h"
+#include "conductor/leave_marks.h"
+#include "conductor/watch_listener.h"
 #include "machine/neighbourhood.h"
 
 namespace farandole {
@@ -40,12 +41,12 @@ class Watch {
     std::int32_t me = 0;      // this rank
     std::vector<Peer> peers;  // the other ranks of this machine
     bool agent = false;       // an agent looks after the ranks: who is stopped is heard from it
-    Lost lost;                // told of a loss, after the conductor; on any thread; may be empty
+    Lost lost;                // told of a loss, after the listener; on any thread; may be empty
   };
 
   // The references outlive it.
   static Result<std::unique_ptr<Watch>> start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                              Conductor& conductor, Options options);
+                                              WatchListener& listener, Options options);
   ~Watch() { stop(); }
 
   // What the agent says of a rank's end, or that the agent itself is gone (rank -1). Any thread.
@@ -68,7 +69,7 @@ class Watch {
     bool told = false;
   };
 
-  Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, Conductor& conductor, Options options);
+  Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener, Options options);
   void fail(Status status);
   void run();
   void tell(News news);
@@ -86,7 +87,7 @@ class Watch {
 
   Neighbourhood& neighbourhood_;
   LeaveMarks& marks_;
-  Conductor& conductor_;
+  WatchListener& listener_;
   const std::int32_t me_;
   const bool agent_;
   const Lost lost_;

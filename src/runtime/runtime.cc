@@ -135,26 +135,23 @@ Status Runtime::startConducting() {
   }
   marks_ = std::make_unique<LeaveMarks>(*neighbourhood_, localRanks);
 
-  Conductor::Options options;
-  options.spin = config_.spin;
-  options.yield = config_.yield;
-  options.linkSpin = config_.linkSpin;
-  options.stallWarning = config_.stallWarning;
-  options.stallShutdown = config_.stallShutdown;
-  options.stopped = [this, localRanks](std::int32_t rank) {
+  bell_ = std::make_unique<MachineBell>(*neighbourhood_);
+  const auto stopped = [this, localRanks](std::int32_t rank) {
     const int local = localRanks[static_cast<std::size_t>(rank)];
     if (local < 0) return stopped_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
     return standstillOf(pids_[static_cast<std::size_t>(local)]) != Standstill::kNone;
   };
+  fates_ = std::make_unique<MachineFates>(*neighbourhood_, *marks_, stopped);
+  if (link_) network_ = std::make_unique<LinkNetwork>(*link_);
+  Conductor::Options options;
+  options.spin = neighbourhood_->crowded() ? Duration::zero() : config_.spin;
+  options.yield = config_.yield;
+  options.linkSpin = neighbourhood_->roomy() ? config_.linkSpin : Duration::zero();
+  options.stallWarning = config_.stallWarning;
+  options.stallShutdown = config_.stallShutdown;
   options.tidy = [areas = areas_.get()] { areas->collect(); };
-  if (link_) {
-    options.endTraffic = [link = link_.get()] { link->stop(); };
-    options.poll = [mesh = &link_->mesh()] { return mesh->poll(); };
-    options.rest = [mesh = &link_->mesh()] { mesh->rest(); };
-    options.hold = &LinkMesh::hold;
-    options.letGo = &LinkMesh::letGo;
-  }
-  conductor_ = std::make_unique<Conductor>(*neighbourhood_, *marks_, timeline_, std::move(options));
+  conductor_ =
+      std::make_unique<Conductor>(*bell_, *fates_, network_.get(), timeline_, std::move(options));
   FARANDOLE_RETURN_IF_ERROR(conductor_->start());
 
   Watch::Options watched;

@@ -19,10 +19,12 @@
 #include "collective/shm/shared_areas.h"
 #include "conductor/conductor.h"
 #include "conductor/leave_marks.h"
+#include "conductor/machine_bell.h"
 #include "conductor/watch.h"
 #include "machine/neighbourhood.h"
 #include "runtime/abort_after.h"
 #include "runtime/job_link.h"
+#include "runtime/link_network.h"
 #include "runtime/topology.h"
 
 namespace farandole {
@@ -120,6 +122,9 @@ class Runtime {
   Topology topology_;
   std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
   std::unique_ptr<LeaveMarks> marks_;
+  std::unique_ptr<MachineBell> bell_;
+  std::unique_ptr<MachineFates> fates_;
+  std::unique_ptr<LinkNetwork> network_;  // null: all ranks reach each other without
   std::unique_ptr<Conductor> conductor_;
   Mutex watchMutex_;
   std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says

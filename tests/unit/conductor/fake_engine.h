@@ -17,7 +17,11 @@ class FakeEngine final : public Communicator {
 
   std::vector<std::string> started;      // names of operations
   std::vector<std::int64_t> told;        // the answer to the exchange of sizes
-  std::vector<std::int64_t> lastCounts;  // of the last gather or scatter
+  std::vector<std::int64_t> lastCounts;  // of the last gather, scatter or reducescatter
+  std::vector<Piece> lastPieces;         // of the last allreduce or broadcast
+  const void* lastInput = nullptr;       // of the last alltoall, gather or scatter
+  ReduceOp lastOp = ReduceOp::kSum;
+  Scale lastScale{};
   // What every operation says when it is advanced.
   Progress progress = Progress::kDone;
   bool moved = true;
@@ -27,7 +31,10 @@ class FakeEngine final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  OperationPtr allreduce(std::span<const Piece>, DType, ReduceOp, Scale) override {
+  OperationPtr allreduce(std::span<const Piece> pieces, DType, ReduceOp op, Scale scale) override {
+    lastPieces.assign(pieces.begin(), pieces.end());
+    lastOp = op;
+    lastScale = scale;
     return start("allreduce");
   }
   OperationPtr allgather(const void*, void* out, std::span<const std::int64_t> counts,
@@ -38,26 +45,35 @@ class FakeEngine final : public Communicator {
     if (!told.empty()) std::memcpy(out, told.data(), told.size() * sizeof told[0]);
     return start("exchange");
   }
-  OperationPtr broadcast(std::span<const Piece>, DType, int) override { return start("broadcast"); }
-  OperationPtr alltoall(const void*, std::span<const std::int64_t>, void*,
+  OperationPtr broadcast(std::span<const Piece> pieces, DType, int) override {
+    lastPieces.assign(pieces.begin(), pieces.end());
+    return start("broadcast");
+  }
+  OperationPtr alltoall(const void* in, std::span<const std::int64_t>, void*,
                         std::span<const std::int64_t> receiveCounts, DType) override {
+    lastInput = in;
     lastCounts.assign(receiveCounts.begin(), receiveCounts.end());
     return start("alltoall");
   }
-  OperationPtr reducescatter(const void*, void*, std::span<const std::int64_t>, DType, ReduceOp,
-                             Scale) override {
+  OperationPtr reducescatter(const void*, void*, std::span<const std::int64_t> counts, DType,
+                             ReduceOp op, Scale scale) override {
+    lastCounts.assign(counts.begin(), counts.end());
+    lastOp = op;
+    lastScale = scale;
     return start("reducescatter");
   }
   OperationPtr reduce(const void*, void*, std::int64_t, DType, ReduceOp, Scale, int) override {
     return start("reduce");
   }
-  OperationPtr gather(const void*, void*, std::span<const std::int64_t> counts, DType,
+  OperationPtr gather(const void* in, void*, std::span<const std::int64_t> counts, DType,
                       int) override {
+    lastInput = in;
     lastCounts.assign(counts.begin(), counts.end());
     return start("gather");
   }
-  OperationPtr scatter(const void*, void*, std::span<const std::int64_t> counts, DType,
+  OperationPtr scatter(const void* in, void*, std::span<const std::int64_t> counts, DType,
                        int) override {
+    lastInput = in;
     lastCounts.assign(counts.begin(), counts.end());
     return start("scatter");
   }

@@ -1,0 +1,21 @@
+// Network: what the driver does for the traffic with other machines. The driver's alone.
+#pragma once
+
+namespace farandole {
+
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  // Takes in what has come; true if something did. While the driver is awake; rest() before it
+  // sleeps.
+  virtual bool poll() = 0;
+  virtual void rest() = 0;
+  // What is sent between these two may leave together.
+  virtual void hold() = 0;
+  virtual void letGo() = 0;
+  // Ends all traffic, when everything fails: afterwards no memory of an operation is touched.
+  virtual void end() = 0;
+};
+
+}  // namespace farandole
