@@ -8,10 +8,8 @@
 #include "bench/launch_lines.h"
 #include "bench/named_rank.h"
 
-namespace farandole {
+namespace farandole::bench {
 namespace {
-
-using bench::CommonOptions;
 
 constexpr int kMostRanks = 64;
 
@@ -42,7 +40,7 @@ void addSshOptions(CLI::App& command, int& port, std::string& identityFile) {
   command.add_option("--ssh-identity-file,-i", identityFile, "key for ssh");
 }
 
-void addHostOptions(CLI::App& command, bench::HostOptions& options) {
+void addHostOptions(CLI::App& command, HostOptions& options) {
   command.add_option("--hosts,-H", options.hosts, "ranks on these machines: alpha:2,beta:2");
   command.add_option("--map-by", options.mapBy, "how they are spread over the machines")
       ->check(CLI::IsMember({"slot", "node"}))
@@ -59,7 +57,7 @@ void addHostOptions(CLI::App& command, bench::HostOptions& options) {
 }
 
 void addCollective(CLI::App& bench) {
-  auto options = std::make_shared<bench::CollectiveOptions>();
+  auto options = std::make_shared<CollectiveOptions>();
   CLI::App* command = bench.add_subcommand("collective", "time, bandwidth, and ratios to peers");
   command->add_option("--op", options->work, "what to run")
       ->check(CLI::IsMember({"allreduce", "allgather", "broadcast", "alltoall", "reducescatter",
@@ -83,13 +81,13 @@ void addCollective(CLI::App& bench) {
   auto list = std::make_shared<bool>(false);
   command->add_flag("--list-algorithms", *list, "print which algorithm is used when, and leave");
   command->callback([options, list] {
-    if (*list) return bench::listAlgorithms();
+    if (*list) return listAlgorithms();
     finish(benchCollective(*options));
   });
 }
 
 void addTensors(CLI::App& bench) {
-  auto options = std::make_shared<bench::TensorsOptions>();
+  auto options = std::make_shared<TensorsOptions>();
   CLI::App* command =
       bench.add_subcommand("tensors", "a model's gradients one by one, against one large buffer");
   command->add_option("--model", options->model, "whose gradients")
@@ -100,7 +98,7 @@ void addTensors(CLI::App& bench) {
 }
 
 void addMemory(CLI::App& bench) {
-  auto options = std::make_shared<bench::MemoryOptions>();
+  auto options = std::make_shared<MemoryOptions>();
   CLI::App* command =
       bench.add_subcommand("memory", "this machine's bound: the same traffic without any waiting");
   command->add_option("--sizes", options->sizes, "bytes per rank")->capture_default_str();
@@ -109,7 +107,7 @@ void addMemory(CLI::App& bench) {
 }
 
 void addLaunch(CLI::App& bench) {
-  auto options = std::make_shared<bench::LaunchOptions>();
+  auto options = std::make_shared<LaunchOptions>();
   CLI::App* command =
       bench.add_subcommand("launch", "how fast ranks start and their output arrives");
   command->add_option("--what", options->what, "what to measure")
@@ -140,7 +138,7 @@ void addChatter(CLI::App& bench) {
   auto lines = std::make_shared<std::size_t>(0);
   CLI::App* command = bench.add_subcommand("chatter", "")->group("");
   command->add_option("lines", *lines)->required();
-  command->callback([lines] { finish(bench::writeLines(1, *lines)); });
+  command->callback([lines] { finish(writeLines(1, *lines)); });
 }
 
 }  // namespace
@@ -154,11 +152,11 @@ BenchCommand::BenchCommand(CLI::App& app) {
   addLaunch(*bench);
   addChatter(*bench);
   bench->add_subcommand("peers", "which other libraries can be compared with, and how to get them")
-      ->callback([] { bench::listPeers(); });
+      ->callback([] { listPeers(); });
   // What the bench itself starts under `farandole run`; not for people.
   bench->add_subcommand("rank", "")->group("")->callback([] {
-    if (const int code = bench::namedRankMain(); code != 0) throw CLI::RuntimeError(code);
+    if (const int code = namedRankMain(); code != 0) throw CLI::RuntimeError(code);
   });
 }
 
-}  // namespace farandole
+}  // namespace farandole::bench

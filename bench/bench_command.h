@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace farandole {
+namespace farandole::bench {
 
 // Adds its subcommands and their options to `app`, which is its own. They run inside app.parse():
 // the process must have no other threads by then (the bench forks ranks), and a failure is thrown
@@ -15,4 +15,4 @@ class BenchCommand {
   int execute() { return 0; }
 };
 
-}  // namespace farandole
+}  // namespace farandole::bench

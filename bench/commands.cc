@@ -277,7 +277,7 @@ void listAlgorithms() {
       "of memory.");
   say(fmt::format("{:<15} {:<10} {:<16} {:<10} {}", "operation", "members", "bytes", "algorithm",
                   "how"));
-  for (const net::AlgorithmRow& row : net::netAlgorithms()) {
+  for (const collective::link::AlgorithmRow& row : collective::link::netAlgorithms()) {
     const std::string members = row.most == 0 ? fmt::format("{} or more", row.fewest)
                                 : row.most == row.fewest
                                     ? std::to_string(row.most)

@@ -35,7 +35,7 @@ Result<UniqueFd> openPeersArena(pid_t pid, int fd) {
 
 Result<std::unique_ptr<EngineDriver>> EngineDriver::create(int rank, int size,
                                                            const Exchange& exchange) {
-  auto arena = Arena::create();
+  auto arena = machine::Arena::create();
   if (!arena.ok()) return arena.status();
   auto addresses = exchange(fmt::format("{}:{}", getpid(), (*arena)->fd()));
   if (!addresses.ok()) return addresses.status();
@@ -54,14 +54,15 @@ Result<std::unique_ptr<EngineDriver>> EngineDriver::create(int rank, int size,
     if (!pidfds.back()) return Status::fromErrno("pidfd_open", errno);
   }
   std::unique_ptr<EngineDriver> driver(new EngineDriver);
-  auto neighbourhood = Neighbourhood::create(std::move(*arena), rank, 1, std::move(arenas),
-                                             std::move(pidfds), Deadline::after(kStartTime));
+  auto neighbourhood =
+      machine::Neighbourhood::create(std::move(*arena), rank, 1, std::move(arenas),
+                                     std::move(pidfds), Deadline::after(kStartTime));
   if (!neighbourhood.ok()) return neighbourhood.status();
   driver->neighbourhood_ = std::move(*neighbourhood);
 
   // Rank 0's arena holds the communicator's shared state.
   std::string offset = "0";
-  const std::size_t bytes = shmCommunicatorBytes(size);
+  const std::size_t bytes = collective::shm::shmCommunicatorBytes(size);
   if (rank == 0) {
     auto area = driver->neighbourhood_->arena().allocate(bytes);
     if (!area.ok()) return area.status();
@@ -74,38 +75,38 @@ Result<std::unique_ptr<EngineDriver>> EngineDriver::create(int rank, int size,
   std::vector<int> members;
   for (int i = 0; i < size; ++i) members.push_back(i);
   driver->communicator_ =
-      makeShmCommunicator(*driver->neighbourhood_, area, std::move(members), rank);
+      collective::shm::makeShmCommunicator(*driver->neighbourhood_, area, std::move(members), rank);
   return driver;
 }
 
-Status EngineDriver::finish(OperationPtr operation) {
-  Progress progress = operation->progress();
-  if (progress == Progress::kPending && !neighbourhood_->crowded()) {
-    for (int i = 0; i < kSpins && progress == Progress::kPending; ++i) {
+Status EngineDriver::finish(collective::OperationPtr operation) {
+  collective::Progress progress = operation->progress();
+  if (progress == collective::Progress::kPending && !neighbourhood_->crowded()) {
+    for (int i = 0; i < kSpins && progress == collective::Progress::kPending; ++i) {
       relax();
       progress = operation->progress();
     }
   }
-  if (progress == Progress::kPending) {
+  if (progress == collective::Progress::kPending) {
     const Deadline deadline = Deadline::after(kOperationTime);
-    while ((progress = rest(*operation)) == Progress::kPending) {
+    while ((progress = rest(*operation)) == collective::Progress::kPending) {
       FARANDOLE_RETURN_IF_ERROR(checkPeers());
       if (deadline.passed()) return Status::timeout("an operation did not end in time");
     }
   }
-  return progress == Progress::kDone ? Status() : operation->status();
+  return progress == collective::Progress::kDone ? Status() : operation->status();
 }
 
 // Spins again after every wake-up: an operation in many steps would otherwise sleep before each.
-Progress EngineDriver::rest(Operation& operation) {
+collective::Progress EngineDriver::rest(collective::Operation& operation) {
   const std::uint32_t seen = neighbourhood_->announceSleep();
-  Progress progress = operation.progress();
-  if (progress == Progress::kPending) {
+  collective::Progress progress = operation.progress();
+  if (progress == collective::Progress::kPending) {
     neighbourhood_->sleep(seen, Deadline::after(kLivenessSlice));
   }
   neighbourhood_->awake();
   const int spins = neighbourhood_->crowded() ? 1 : kSpins;
-  for (int i = 0; i < spins && progress == Progress::kPending; ++i) {
+  for (int i = 0; i < spins && progress == collective::Progress::kPending; ++i) {
     progress = operation.progress();
     relax();
   }

@@ -20,17 +20,17 @@ class EngineDriver {
   using Exchange = std::function<Result<std::vector<std::string>>(const std::string&)>;
   static Result<std::unique_ptr<EngineDriver>> create(int rank, int size, const Exchange& exchange);
 
-  Status finish(OperationPtr operation);
-  Communicator& communicator() { return *communicator_; }
-  Neighbourhood& neighbourhood() { return *neighbourhood_; }
+  Status finish(collective::OperationPtr operation);
+  collective::Communicator& communicator() { return *communicator_; }
+  machine::Neighbourhood& neighbourhood() { return *neighbourhood_; }
 
  private:
   EngineDriver() = default;
   Status checkPeers();
-  Progress rest(Operation& operation);
+  collective::Progress rest(collective::Operation& operation);
 
-  std::unique_ptr<Neighbourhood> neighbourhood_;
-  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<machine::Neighbourhood> neighbourhood_;
+  std::unique_ptr<collective::Communicator> communicator_;
 };
 
 }  // namespace farandole::bench

@@ -54,9 +54,9 @@ class EngineRank {
     return timeLoop(job, operation, [this] { return barrier(); });
   }
 
-  OperationPtr begin(const Job& job, const Layout& layout, void* in, void* out) {
-    Communicator& c = driver_.communicator();
-    const Piece piece{in, out, layout.inCount()};
+  collective::OperationPtr begin(const Job& job, const Layout& layout, void* in, void* out) {
+    collective::Communicator& c = driver_.communicator();
+    const collective::Piece piece{in, out, layout.inCount()};
     switch (job.work) {
       case Work::kBroadcast: return c.broadcast({&piece, 1}, job.dtype, 0);
       case Work::kAllgather: return c.allgather(in, out, layout.parts(), job.dtype);
@@ -78,7 +78,7 @@ class EngineRank {
     auto data = buffers_.get(job.memory, Buffers::kIn,
                              static_cast<std::size_t>(modelElements(job.work)) * width);
     if (!data.ok()) return data.status();
-    std::vector<Piece> pieces;
+    std::vector<collective::Piece> pieces;
     auto* at = static_cast<std::byte*>(*data);
     for (const std::int64_t count : modelTensors(job.work)) {
       pieces.insert(pieces.begin(), {at, at, count});
@@ -90,15 +90,15 @@ class EngineRank {
     if (job.check) {
       const Pattern mine = Pattern::ofRank(job.dtype, rank_);
       const Pattern expected = Pattern::reduced(job.dtype, job.op, size_);
-      for (const Piece& piece : pieces) mine.fill(piece.out, piece.count);
+      for (const collective::Piece& piece : pieces) mine.fill(piece.out, piece.count);
       FARANDOLE_RETURN_IF_ERROR(barrier());
       FARANDOLE_RETURN_IF_ERROR(operation());
-      for (const Piece& piece : pieces) {
+      for (const collective::Piece& piece : pieces) {
         FARANDOLE_RETURN_IF_ERROR(expected.verify(piece.out, piece.count));
       }
       FARANDOLE_RETURN_IF_ERROR(barrier());
     }
-    for (const Piece& piece : pieces) {
+    for (const collective::Piece& piece : pieces) {
       std::memset(piece.out, 0, static_cast<std::size_t>(piece.count) * width);
     }
     FARANDOLE_RETURN_IF_ERROR(barrier());

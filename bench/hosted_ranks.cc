@@ -50,7 +50,7 @@ void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), mo
 
 }  // namespace
 
-std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
+std::vector<int> pinsOf(const std::vector<launch::hosts::HostSpec>& hosts, bool byNode,
                         const std::vector<int>& processors) {
   std::vector<std::pair<int, std::size_t>> ranks;  // place on its machine, machine
   for (std::size_t host = 0; host < hosts.size(); ++host) {
@@ -66,14 +66,14 @@ std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
 }
 
 Result<HostedRanks> HostedRanks::of(const HostOptions& options) {
-  auto hosts = parseHosts(options.hosts);
+  auto hosts = launch::hosts::parseHosts(options.hosts);
   if (!hosts.ok()) return hosts.status();
   HostedRanks plan;
   plan.options_ = options;
-  for (HostSpec& host : *hosts) {
+  for (launch::hosts::HostSpec& host : *hosts) {
     if (host.slots == 0) host.slots = 1;
     plan.ranks_ += host.slots;
-    if (plan.address_.empty() && !isThisMachine(host)) {
+    if (plan.address_.empty() && !launch::hosts::isThisMachine(host)) {
       plan.address_ = ownAddressTowards(host.name);
       if (plan.address_.empty()) {
         return Status::invalid(
@@ -99,7 +99,7 @@ std::string HostedRanks::describe() const {
 
 std::string HostedRanks::list(bool slots) const {
   std::string text;
-  for (const HostSpec& host : hosts_) {
+  for (const launch::hosts::HostSpec& host : hosts_) {
     text += (text.empty() ? "" : ",") + host.name;
     if (slots) text += ":" + std::to_string(host.slots);
   }
@@ -136,8 +136,17 @@ LaunchPlan HostedRanks::empty(const std::string& name, const std::vector<int>& p
 }
 
 Words HostedRanks::farandole(const Words& more) const {
-  Words words{ownProgram(),   "run",    "-q", "-H", formatHosts(hosts_),     "--map-by",
-              options_.mapBy, "--wdir", "/",  "-x", "FARANDOLE_BENCH_SOCKET"};
+  Words words{process::ownProgram(),
+              "run",
+              "-q",
+              "-H",
+              launch::hosts::formatHosts(hosts_),
+              "--map-by",
+              options_.mapBy,
+              "--wdir",
+              "/",
+              "-x",
+              "FARANDOLE_BENCH_SOCKET"};
   append(words, {"-x", "FARANDOLE_BENCH_CPUS"});
   if (options_.sshPort != 0) append(words, {"-p", std::to_string(options_.sshPort)});
   if (!options_.identityFile.empty()) append(words, {"-i", options_.identityFile});
@@ -152,7 +161,7 @@ LaunchPlan HostedRanks::own(const OwnVariant& variant, const std::vector<int>& p
   LaunchPlan plan = empty(variant.name, processors);
   Words words = farandole(variant.options);
   if (!options_.lanes.empty()) append(words, {"--lanes", options_.lanes});
-  append(words, {kOwnCommand, "bench", "rank"});
+  append(words, {process::kOwnCommand, "bench", "rank"});
   plan.commands = {std::move(words)};
   return plan;
 }

@@ -33,7 +33,7 @@ struct OwnVariant {
 // The processor of each rank: neighbours on a machine do not share one, however ranks are spread,
 // nor do the first ranks of machines, which in a laboratory all have the same processors. Empty if
 // there are no processors to choose from.
-std::vector<int> pinsOf(const std::vector<HostSpec>& hosts, bool byNode,
+std::vector<int> pinsOf(const std::vector<launch::hosts::HostSpec>& hosts, bool byNode,
                         const std::vector<int>& processors);
 
 class HostedRanks {
@@ -57,7 +57,7 @@ class HostedRanks {
   std::string list(bool slots) const;
 
   HostOptions options_;
-  std::vector<HostSpec> hosts_;
+  std::vector<launch::hosts::HostSpec> hosts_;
   int ranks_ = 0;
   std::string address_;
 };

@@ -102,9 +102,9 @@ class LaunchBench {
       launchers_ = std::move(*launchers);
       return {};
     }
-    auto hosts = parseHosts(options_.hosts);
+    auto hosts = launch::hosts::parseHosts(options_.hosts);
     if (!hosts.ok()) return hosts.status();
-    for (const HostSpec& host : *hosts) {
+    for (const launch::hosts::HostSpec& host : *hosts) {
       auto remote = RemoteHost::of(host, options_.sshPort, options_.identityFile);
       if (!remote.ok()) return remote.status();
       hosts_.push_back(std::move(*remote));
@@ -123,7 +123,8 @@ class LaunchBench {
 
   void measureOutput() {
     const auto writer = [](std::size_t lines) {
-      return std::vector<std::string>{ownProgram(), "bench", "chatter", std::to_string(lines)};
+      return std::vector<std::string>{process::ownProgram(), "bench", "chatter",
+                                      std::to_string(lines)};
     };
     std::vector<LaunchContender> contenders;
     const auto add = [&](const std::string& name, Side side, TimedCommand command) {

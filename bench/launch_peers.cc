@@ -127,7 +127,7 @@ TimedCommand startWith(const Launcher& launcher, int ranks,
 TimedCommand startWithFarandole(int ranks, const std::vector<std::string>& command,
                                 const std::vector<std::string>& options) {
   TimedCommand start;
-  start.words = {ownProgram(), "run"};
+  start.words = {process::ownProgram(), "run"};
   start.words.insert(start.words.end(), options.begin(), options.end());
   start.words.insert(start.words.end(), {"-np", std::to_string(ranks)});
   start.words.insert(start.words.end(), command.begin(), command.end());

@@ -14,8 +14,8 @@ double seconds(TimePoint from, TimePoint to) {
   return to == TimePoint{} ? 0 : std::chrono::duration<double>(to - from).count();
 }
 
-std::string lastWords(const CommandEnd& end) {
-  const std::string line = lastLineOf(end.err);
+std::string lastWords(const process::CommandEnd& end) {
+  const std::string line = process::lastLineOf(end.err);
   return line.empty() ? line : ": " + line;
 }
 
@@ -23,11 +23,11 @@ std::string lastWords(const CommandEnd& end) {
 
 Result<TimedRun> runTimed(const TimedCommand& command,
                           const std::function<void(std::string_view)>& output, Deadline deadline) {
-  auto found = lookUpCommand(command.words);
+  auto found = process::lookUpCommand(command.words);
   if (!found.ok()) return found.status();
   TimePoint first;
   TimePoint last;
-  CommandRequest request{found->arguments, found->program};
+  process::CommandRequest request{found->arguments, found->program};
   request.stdinFd = command.stdinFd;
   request.variables = command.environment;
   request.grace = kTermTime;
@@ -36,15 +36,15 @@ Result<TimedRun> runTimed(const TimedCommand& command,
     if (first == TimePoint{}) first = last;
     output(piece);
   };
-  const CommandEnd end = runCommand(request, deadline);
+  const process::CommandEnd end = process::runCommand(request, deadline);
   if (end.startError != 0) return end.start;
   const std::string& name = command.words[0];
   if (end.timedOut) {
     return Status::timeout(fmt::format("{} has not ended in time{}", name, lastWords(end)));
   }
   if (end.waitStatus != 0) {
-    return Status::unavailable(
-        fmt::format("{} ended with {}{}", name, describeEnd(end.waitStatus), lastWords(end)));
+    return Status::unavailable(fmt::format("{} ended with {}{}", name,
+                                           process::describeEnd(end.waitStatus), lastWords(end)));
   }
   return TimedRun{seconds(end.started, end.ended), seconds(end.started, first),
                   seconds(end.started, last)};

@@ -24,16 +24,17 @@ constexpr std::size_t kMostAnswer = 4096;
 
 }  // namespace
 
-Result<RemoteHost> RemoteHost::of(const HostSpec& host, int sshPort,
+Result<RemoteHost> RemoteHost::of(const launch::hosts::HostSpec& host, int sshPort,
                                   const std::string& identityFile) {
   RemoteHost remote;
   remote.host_ = host;
   remote.ssh_.port = sshPort;
   remote.ssh_.identityFile = identityFile;
-  remote.ssh_.program = sshProgram();
-  remote.ssh_.configFile = sshConfigFile();
-  FARANDOLE_RETURN_IF_ERROR(checkSshTarget({host.name, host.user, host.port}, remote.ssh_));
-  if (sshPort == 0 && isThisMachine(host)) {
+  remote.ssh_.program = launch::ssh::sshProgram();
+  remote.ssh_.configFile = launch::ssh::sshConfigFile();
+  FARANDOLE_RETURN_IF_ERROR(
+      launch::ssh::checkSshTarget({host.name, host.user, host.port}, remote.ssh_));
+  if (sshPort == 0 && launch::hosts::isThisMachine(host)) {
     return Status::invalid(fmt::format(
         "{} is this machine, which Farandole does not reach by ssh; leave --hosts out", host.name));
   }
@@ -41,14 +42,14 @@ Result<RemoteHost> RemoteHost::of(const HostSpec& host, int sshPort,
 }
 
 TimedCommand RemoteHost::bare(const std::string& command) const {
-  return {sshArguments({host_.name, host_.user, host_.port}, ssh_, command)};
+  return {launch::ssh::sshArguments({host_.name, host_.user, host_.port}, ssh_, command)};
 }
 
 TimedCommand RemoteHost::run(int ranks, const std::vector<std::string>& command) const {
-  HostSpec host = host_;
+  launch::hosts::HostSpec host = host_;
   host.slots = ranks;
   // The working directory need not be there.
-  std::vector<std::string> options = {"-H", formatHost(host), "--wdir", "/"};
+  std::vector<std::string> options = {"-H", launch::hosts::formatHost(host), "--wdir", "/"};
   if (ssh_.port != 0) options.insert(options.end(), {"-p", std::to_string(ssh_.port)});
   if (!ssh_.identityFile.empty()) options.insert(options.end(), {"-i", ssh_.identityFile});
   return startWithFarandole(ranks, command, options);
@@ -66,7 +67,7 @@ Result<std::unique_ptr<RemoteLines>> RemoteLines::create(const RemoteHost& host,
   if (!content) return Status::fromErrno("memfd_create", errno);
   FARANDOLE_RETURN_IF_ERROR(writeLines(content.get(), lines));
   ::lseek(content.get(), 0, SEEK_SET);
-  auto script = remoteShell(fmt::format(
+  auto script = launch::ssh::remoteShell(fmt::format(
       "f=$(mktemp {}XXXXXX) && {{ cat >\"$f\" || {{ rm -f \"$f\"; exit 1; }}; }} && echo \"$f\"",
       kPathStart));
   if (!script.ok()) return script.status();

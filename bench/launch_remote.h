@@ -17,7 +17,8 @@ namespace farandole::bench {
 class RemoteHost {
  public:
   // Checked: a host that is this machine is refused, for it would not be reached by ssh.
-  static Result<RemoteHost> of(const HostSpec& host, int sshPort, const std::string& identityFile);
+  static Result<RemoteHost> of(const launch::hosts::HostSpec& host, int sshPort,
+                               const std::string& identityFile);
 
   const std::string& name() const { return host_.name; }
   // `ssh … host command`, with the options that the launcher uses.
@@ -26,8 +27,8 @@ class RemoteHost {
   TimedCommand run(int ranks, const std::vector<std::string>& command) const;
 
  private:
-  HostSpec host_;
-  SshOptions ssh_;
+  launch::hosts::HostSpec host_;
+  launch::ssh::SshOptions ssh_;
 };
 
 // A file of numbered lines (launch_lines.h) below the host's /tmp, removed with this object.

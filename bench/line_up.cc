@@ -35,8 +35,8 @@ Result<RankGroup*> LineUp::startNamed() {
   plan.name = "named";
   plan.ranks = ranks_;
   plan.processors = processors_;
-  plan.commands = {
-      {ownProgram(), "run", "-np", std::to_string(ranks_), kOwnCommand, "bench", "rank"}};
+  plan.commands = {{process::ownProgram(), "run", "-np", std::to_string(ranks_),
+                    process::kOwnCommand, "bench", "rank"}};
   return start(std::move(plan));
 }
 

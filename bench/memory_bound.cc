@@ -16,7 +16,7 @@ constexpr std::size_t kStreamingSlot = 256 << 10;
 
 // Where every rank's buffer of at least `bytes` lies in this process.
 Result<std::vector<std::byte*>> everybodys(EngineDriver& driver, void* mine, std::size_t bytes) {
-  Neighbourhood& n = driver.neighbourhood();
+  machine::Neighbourhood& n = driver.neighbourhood();
   const auto size = static_cast<std::size_t>(n.size());
   const auto offset = static_cast<std::int64_t>(n.offsetOf(mine));
   std::vector<std::int64_t> offsets(size);
@@ -116,7 +116,7 @@ Result<double> sharedBound(const Job& job, EngineDriver& driver, Buffers& buffer
   if (!mine.ok()) return mine.status();
   auto all = everybodys(driver, *mine, std::max(job.bytes, sizeOf(job.dtype)));
   if (!all.ok()) return all.status();
-  const Neighbourhood& n = driver.neighbourhood();
+  const machine::Neighbourhood& n = driver.neighbourhood();
   const Slice slice = sliceOf(job.bytes, sizeOf(job.dtype), n.rank(), n.size());
   return fastest(job, driver,
                  {[&] { sharedTraffic(job, *all, slice, Store::kStreaming); },
@@ -124,7 +124,7 @@ Result<double> sharedBound(const Job& job, EngineDriver& driver, Buffers& buffer
 }
 
 Result<double> ordinaryBound(const Job& job, EngineDriver& driver, Buffers& buffers) {
-  const Neighbourhood& n = driver.neighbourhood();
+  const machine::Neighbourhood& n = driver.neighbourhood();
   const std::size_t area = kStreamingSlot * (static_cast<std::size_t>(n.size()) + 1);
   auto slotMemory = buffers.get(Memory::kShared, Buffers::kOut, area);
   if (!slotMemory.ok()) return slotMemory.status();

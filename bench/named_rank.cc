@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kWaitMilliseconds = 60'000;
 
-CoreLibrary core;  // loaded first of all; one thread
+process::CoreLibrary core;  // loaded first of all; one thread
 
 Status lastError(std::string_view what) {
   farandole_error error{};
@@ -185,7 +185,7 @@ class NamedRank {
 }  // namespace
 
 int namedRankMain() {
-  auto loaded = CoreLibrary::load();
+  auto loaded = process::CoreLibrary::load();
   if (!loaded.ok()) {
     std::fprintf(stderr, "%s\n", loaded.status().message().c_str());
     return 1;

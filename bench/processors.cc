@@ -36,7 +36,7 @@ bool await(const Flag& flag, std::uint64_t value, const Deadline& deadline) {
 }  // namespace
 
 std::vector<int> allowedProcessors() {
-  std::vector<int> processors = affinityCpuSet();
+  std::vector<int> processors = process::affinityCpuSet();
   if (processors.empty()) processors.push_back(0);
   return processors;
 }

@@ -12,7 +12,7 @@
 #include "api/requests.h"
 #include "farandole.h"
 
-namespace farandole {
+namespace farandole::api {
 namespace {
 
 // The numbers of the ABI and of the core are the same.
@@ -22,9 +22,9 @@ static_assert(FARANDOLE_NOT_INITIALISED == static_cast<int>(Code::kNotInitialise
 static_assert(FARANDOLE_COMPLEX128 == static_cast<int>(DType::kComplex128));
 static_assert(FARANDOLE_FLOAT32 == static_cast<int>(DType::kFloat32));
 static_assert(FARANDOLE_ADASUM == static_cast<int>(ReduceOp::kAdasum));
-static_assert(FARANDOLE_RECV == static_cast<int>(Kind::kReceive));
-static_assert(FARANDOLE_JOIN == static_cast<int>(Kind::kJoin));
-static_assert(FARANDOLE_ANY_RANK == kAnyRank);
+static_assert(FARANDOLE_RECV == static_cast<int>(control::Kind::kReceive));
+static_assert(FARANDOLE_JOIN == static_cast<int>(control::Kind::kJoin));
+static_assert(FARANDOLE_ANY_RANK == collective::kAnyRank);
 
 thread_local Status lastError_;
 
@@ -72,9 +72,6 @@ std::int32_t identity(Get&& get) noexcept {
 }
 
 }  // namespace
-}  // namespace farandole
-
-using namespace farandole;  // NOLINT: this file is the C ABI of that namespace
 
 extern "C" {
 
@@ -100,25 +97,25 @@ farandole_code farandole_end_with_process(int32_t failing) {
 }
 
 int32_t farandole_is_initialised(void) {
-  return identity([](Runtime&) { return 1; }) == 1 ? 1 : 0;
+  return identity([](runtime::Runtime&) { return 1; }) == 1 ? 1 : 0;
 }
 int32_t farandole_rank(void) {
-  return identity([](Runtime& r) { return r.config().rank; });
+  return identity([](runtime::Runtime& r) { return r.config().rank; });
 }
 int32_t farandole_size(void) {
-  return identity([](Runtime& r) { return r.config().size; });
+  return identity([](runtime::Runtime& r) { return r.config().size; });
 }
 int32_t farandole_local_rank(void) {
-  return identity([](Runtime& r) { return r.config().localRank; });
+  return identity([](runtime::Runtime& r) { return r.config().localRank; });
 }
 int32_t farandole_local_size(void) {
-  return identity([](Runtime& r) { return r.config().localSize; });
+  return identity([](runtime::Runtime& r) { return r.config().localSize; });
 }
 int32_t farandole_cross_rank(void) {
-  return identity([](Runtime& r) { return r.cross().rank; });
+  return identity([](runtime::Runtime& r) { return r.cross().rank; });
 }
 int32_t farandole_cross_size(void) {
-  return identity([](Runtime& r) { return r.cross().size; });
+  return identity([](runtime::Runtime& r) { return r.cross().size; });
 }
 uint64_t farandole_epoch(void) { return Library::instance().epoch(); }
 
@@ -147,7 +144,9 @@ farandole_code farandole_free(void* memory) {
 }
 
 int32_t farandole_is_shared(const void* memory, size_t bytes) {
-  return identity([&](Runtime& r) { return r.arena().owns(memory, bytes) ? 1 : 0; }) == 1 ? 1 : 0;
+  return identity([&](runtime::Runtime& r) { return r.arena().owns(memory, bytes) ? 1 : 0; }) == 1
+             ? 1
+             : 0;
 }
 
 farandole_code farandole_add_set(const int32_t* ranks, int32_t count, farandole_set* set) {
@@ -172,14 +171,14 @@ farandole_code farandole_remove_set(farandole_set set) {
 }
 
 int32_t farandole_set_size(farandole_set set) {
-  return identity([&](Runtime& r) {
+  return identity([&](runtime::Runtime& r) {
     const auto info = r.set(set);
     return info ? static_cast<std::int32_t>(info->ranks.size()) : -1;
   });
 }
 
 int32_t farandole_set_rank(farandole_set set) {
-  return identity([&](Runtime& r) {
+  return identity([&](runtime::Runtime& r) {
     const auto info = r.set(set);
     return info ? info->me : -1;
   });
@@ -201,7 +200,7 @@ farandole_code farandole_set_ranks(farandole_set set, int32_t* ranks, int32_t ca
 }
 
 int32_t farandole_set_count(void) {
-  return identity([](Runtime& r) { return static_cast<std::int32_t>(r.setIds().size()); });
+  return identity([](runtime::Runtime& r) { return static_cast<std::int32_t>(r.setIds().size()); });
 }
 
 farandole_code farandole_set_ids(farandole_set* sets, int32_t capacity) {
@@ -228,9 +227,10 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
     if (requests == nullptr || handles == nullptr)
       return Status::invalid("requests or handles is NULL");
     // Mostly it is one: that takes no memory.
-    EntryPtr single;
-    std::vector<EntryPtr> several(count > 1 ? count : 0);
-    const std::span<EntryPtr> entries = count > 1 ? std::span(several) : std::span(&single, 1);
+    conductor::EntryPtr single;
+    std::vector<conductor::EntryPtr> several(count > 1 ? count : 0);
+    const std::span<conductor::EntryPtr> entries =
+        count > 1 ? std::span(several) : std::span(&single, 1);
     const TimePoint now = Clock::now();
     // An older caller's structs are shorter.
     const std::size_t stride = requests[0].struct_size;
@@ -246,7 +246,7 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
       if (request.set != requests[0].set) {
         return Status::invalid("all requests of one submit call must name the same process set");
       }
-      entries[i] = std::make_shared<Entry>();
+      entries[i] = std::make_shared<conductor::Entry>();
       FARANDOLE_RETURN_IF_ERROR(checkRequest(**runtime, request, entries[i]->request));
       entries[i]->set = requests[0].set;
       entries[i]->submitted = now;
@@ -270,7 +270,7 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
 farandole_code farandole_wait(farandole_handle handle, int64_t timeout_ms) {
   return guarded([&]() -> Status {
     Library& library = Library::instance();
-    const EntryPtr entry = library.handles().find(handle);
+    const conductor::EntryPtr entry = library.handles().find(handle);
     if (!entry) return noSuchHandle();
     if (!entry->done.load(std::memory_order_acquire)) {
       const auto runtime = library.runtime();
@@ -301,7 +301,7 @@ farandole_code farandole_call(const farandole_request* request, int64_t timeout_
 farandole_code farandole_test(farandole_handle handle, int32_t* done) {
   return guarded([&]() -> Status {
     Library& library = Library::instance();
-    const EntryPtr entry = library.handles().find(handle);
+    const conductor::EntryPtr entry = library.handles().find(handle);
     if (!entry) return noSuchHandle();
     if (done == nullptr) return Status::invalid("done is NULL");
     bool finished = entry->done.load(std::memory_order_acquire);
@@ -316,7 +316,7 @@ farandole_code farandole_test(farandole_handle handle, int32_t* done) {
 farandole_code farandole_cancel(farandole_handle handle) {
   return guarded([&]() -> Status {
     Library& library = Library::instance();
-    const EntryPtr entry = library.handles().find(handle);
+    const conductor::EntryPtr entry = library.handles().find(handle);
     if (!entry) return noSuchHandle();
     const auto runtime = library.runtime();
     // The answer comes from the set's first member; should that one not answer, the operation
@@ -326,7 +326,7 @@ farandole_code farandole_cancel(farandole_handle handle) {
     if (entry->done.load(std::memory_order_acquire) &&
         entry->outcome.status.code() == Code::kCancelled)
       return {};
-    return Status::unavailable("'" + nameOf(*entry) +
+    return Status::unavailable("'" + conductor::nameOf(*entry) +
                                "' could not be cancelled: it is running or done");
   });
 }
@@ -339,7 +339,7 @@ farandole_code farandole_release(farandole_handle handle) {
 
 farandole_code farandole_get_result(farandole_handle handle, farandole_result* result) {
   return guarded([&]() -> Status {
-    const EntryPtr entry = Library::instance().handles().find(handle);
+    const conductor::EntryPtr entry = Library::instance().handles().find(handle);
     if (!entry) return noSuchHandle();
     if (result == nullptr || result->struct_size < sizeof(farandole_result)) {
       return Status::invalid("farandole_result.struct_size is not set");
@@ -356,7 +356,7 @@ farandole_code farandole_get_result(farandole_handle handle, farandole_result* r
       fill(result->error, kPending);
       return {};
     }
-    const Outcome& outcome = entry->outcome;
+    const conductor::Outcome& outcome = entry->outcome;
     result->code = static_cast<std::int32_t>(outcome.status.code());
     fill(result->error, outcome.status);
     result->data = outcome.data;
@@ -374,7 +374,7 @@ farandole_code farandole_get_result(farandole_handle handle, farandole_result* r
 farandole_code farandole_queue_create(farandole_queue** queue, int32_t* event_fd) {
   return guarded([&]() -> Status {
     if (queue == nullptr) return Status::invalid("queue is NULL");
-    auto created = CompletionQueue::create();
+    auto created = conductor::CompletionQueue::create();
     FARANDOLE_RETURN_IF_ERROR(created.status());
     if (event_fd != nullptr) *event_fd = (*created)->eventFd();
     *queue = new farandole_queue{std::move(created).value()};
@@ -386,7 +386,7 @@ size_t farandole_queue_pop(farandole_queue* queue, farandole_completion* out, si
   if (queue == nullptr || out == nullptr) return 0;
   size_t popped = 0;
   guarded([&]() -> Status {
-    Completion completions[64];
+    conductor::Completion completions[64];
     while (popped < capacity) {
       const std::size_t got =
           queue->queue->pop(completions, std::min<std::size_t>(64, capacity - popped));
@@ -444,3 +444,5 @@ farandole_code farandole_get_counters(farandole_counters* counters) {
 }
 
 }  // extern "C"
+
+}  // namespace farandole::api

@@ -5,18 +5,18 @@
 
 #include "api/requests.h"
 
-namespace farandole {
+namespace farandole::api {
 namespace {
 
 // So that a thread's operations, which come one after the other, take no memory each.
-EntryPtr& spareOfThread() {
-  thread_local EntryPtr spare;
+conductor::EntryPtr& spareOfThread() {
+  thread_local conductor::EntryPtr spare;
   return spare;
 }
 
-EntryPtr freshEntry(EntryPtr& spare) {
+conductor::EntryPtr freshEntry(conductor::EntryPtr& spare) {
   // Whoever drove it may hold it for a moment after its end.
-  if (!spare || spare.use_count() > 1) return std::make_shared<Entry>();
+  if (!spare || spare.use_count() > 1) return std::make_shared<conductor::Entry>();
   spare->renew();
   // Taken: an allocator of the caller's may get here again.
   return std::exchange(spare, nullptr);
@@ -29,29 +29,30 @@ Deadline deadlineOf(std::int64_t timeoutMs, TimePoint from) {
 
 }  // namespace
 
-Status mayWait(Runtime& runtime) {
+Status mayWait(runtime::Runtime& runtime) {
   if (!runtime.conductor().inCallback()) return {};
   return Status::invalid("a completion callback must not wait: other callbacks would wait with it");
 }
 
-Status waitFor(Runtime& runtime, const EntryPtr& entry, std::int64_t timeoutMs, TimePoint from) {
+Status waitFor(runtime::Runtime& runtime, const conductor::EntryPtr& entry, std::int64_t timeoutMs,
+               TimePoint from) {
   switch (runtime.conductor().wait(entry, deadlineOf(timeoutMs, from))) {
     case Code::kTimeout:
-      return Status::timeout("'" + nameOf(*entry) + "' is not done after " +
+      return Status::timeout("'" + conductor::nameOf(*entry) + "' is not done after " +
                              std::to_string(timeoutMs) + " ms")
-          .withTensor(nameOf(*entry));
+          .withTensor(conductor::nameOf(*entry));
     case Code::kInterrupted:
       return Status(Code::kInterrupted,
-                    "a signal interrupted the wait for '" + nameOf(*entry) + "'");
+                    "a signal interrupted the wait for '" + conductor::nameOf(*entry) + "'");
     default: return entry->outcome.status;
   }
 }
 
-Status call(Library& library, Runtime& runtime, const farandole_request& request,
+Status call(Library& library, runtime::Runtime& runtime, const farandole_request& request,
             std::int64_t timeoutMs, farandole_handle& pending) {
   FARANDOLE_RETURN_IF_ERROR(mayWait(runtime));
-  EntryPtr& spare = spareOfThread();
-  EntryPtr entry = freshEntry(spare);
+  conductor::EntryPtr& spare = spareOfThread();
+  conductor::EntryPtr entry = freshEntry(spare);
   FARANDOLE_RETURN_IF_ERROR(checkRequest(runtime, request, entry->request));
   if (entry->request.onComplete || entry->request.queue) {
     return Status::invalid(
@@ -72,4 +73,4 @@ Status call(Library& library, Runtime& runtime, const farandole_request& request
   return status;
 }
 
-}  // namespace farandole
+}  // namespace farandole::api

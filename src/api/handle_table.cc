@@ -1,8 +1,8 @@
 #include "api/handle_table.h"
 
-namespace farandole {
+namespace farandole::api {
 
-void HandleTable::add(const EntryPtr& entry) {
+void HandleTable::add(const conductor::EntryPtr& entry) {
   const MutexLock lock(mutex_);
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
@@ -22,14 +22,14 @@ const HandleTable::Slot* HandleTable::slotOf(std::uint64_t handle) const {
   return slot.entry && slot.generation == handle >> 32 ? &slot : nullptr;
 }
 
-EntryPtr HandleTable::find(std::uint64_t handle) const {
+conductor::EntryPtr HandleTable::find(std::uint64_t handle) const {
   const MutexLock lock(mutex_);
   const Slot* slot = slotOf(handle);
   return slot != nullptr ? slot->entry : nullptr;
 }
 
 bool HandleTable::release(std::uint64_t handle) {
-  EntryPtr released;  // destroyed after the lock is gone
+  conductor::EntryPtr released;  // destroyed after the lock is gone
   const MutexLock lock(mutex_);
   if (slotOf(handle) == nullptr) return false;
   const auto index = static_cast<std::uint32_t>((handle & 0xffffffff) - 1);
@@ -41,4 +41,4 @@ bool HandleTable::release(std::uint64_t handle) {
   return true;
 }
 
-}  // namespace farandole
+}  // namespace farandole::api

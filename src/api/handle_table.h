@@ -9,21 +9,21 @@
 #include "base/mutex.h"
 #include "conductor/entry.h"
 
-namespace farandole {
+namespace farandole::api {
 
 class HandleTable {
  public:
   // Gives the entry its handle.
-  void add(const EntryPtr& entry);
+  void add(const conductor::EntryPtr& entry);
   // Null: no such handle.
-  EntryPtr find(std::uint64_t handle) const;
+  conductor::EntryPtr find(std::uint64_t handle) const;
   // False: no such handle.
   bool release(std::uint64_t handle);
 
  private:
   struct Slot {
     std::uint32_t generation = 1;
-    EntryPtr entry;
+    conductor::EntryPtr entry;
   };
   const Slot* slotOf(std::uint64_t handle) const REQUIRES(mutex_);
 
@@ -32,4 +32,4 @@ class HandleTable {
   std::vector<std::uint32_t> free_ GUARDED_BY(mutex_);
 };
 
-}  // namespace farandole
+}  // namespace farandole::api

@@ -11,7 +11,7 @@
 #include "base/reduce.h"
 #include "conductor/direct_callbacks.h"
 
-namespace farandole {
+namespace farandole::api {
 namespace {
 
 std::atomic<bool> forked_{false};
@@ -22,7 +22,7 @@ Status inCallback(const char* what) {
 
 // A callback may run inside of a shutdown, which holds the lock of these functions.
 Status outsideOfCallbacks(const char* what) {
-  return DirectCallbacks::isInside() ? inCallback(what) : Status();
+  return conductor::DirectCallbacks::isInside() ? inCallback(what) : Status();
 }
 
 constexpr std::size_t roundUp(std::size_t bytes) { return (bytes + 64) & ~std::size_t{63}; }
@@ -62,23 +62,23 @@ Status Library::checkProcess() {
       "this process was forked from a rank and is not one itself: call Farandole in the rank only");
 }
 
-std::shared_ptr<Runtime> Library::runtime() const {
+std::shared_ptr<runtime::Runtime> Library::runtime() const {
   const MutexLock lock(mutex_);
   return runtime_;
 }
 
-Result<std::shared_ptr<Runtime>> Library::requireRuntime() const {
+Result<std::shared_ptr<runtime::Runtime>> Library::requireRuntime() const {
   auto current = runtime();
   if (!current)
     return Status(Code::kNotInitialised, "Farandole is not initialised: call init() first");
   return current;
 }
 
-Status Library::connectAgent(Identity& identity, Deadline deadline) {
+Status Library::connectAgent(runtime::Identity& identity, Deadline deadline) {
   Config& config = identity.config;
   if (engine_) config = mpiConfig_;
-  if (!agent_ && !engine_ && !identity.meeting && startedByMpi()) {
-    auto started = startUnderMpi(config, deadline);
+  if (!agent_ && !engine_ && !identity.meeting && runtime::startedByMpi()) {
+    auto started = runtime::startUnderMpi(config, deadline);
     FARANDOLE_RETURN_IF_ERROR(started.status());
     engine_ = std::move(started->engine);
     mpi_.store(engine_.get(), std::memory_order_release);
@@ -87,21 +87,21 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
     return {};
   }
   if (agent_ || (config.agent.empty() && !identity.meeting)) return {};
-  std::unique_ptr<Bootstrap> bootstrap;
+  std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   if (identity.meeting) {
-    auto met = LinkBootstrap::start(config, *identity.meeting, deadline);
+    auto met = runtime::LinkBootstrap::start(config, *identity.meeting, deadline);
     FARANDOLE_RETURN_IF_ERROR(met.status());
     bootstrap = std::move(met).value();
   } else {
-    auto agent = AgentClient::connect(config.agent, config.job, config.secret, config.rank,
-                                      config.size, deadline);
+    auto agent = bootstrap::AgentClient::connect(config.agent, config.job, config.secret,
+                                                 config.rank, config.size, deadline);
     FARANDOLE_RETURN_IF_ERROR(agent.status());
     bootstrap = std::move(agent).value();
   }
   listenTo(std::move(bootstrap));
   if (config.engine != EngineChoice::kMpi || config.size == 1) return {};
   // farandole run --engine mpi: MPI carries data between machines, the agent all else.
-  auto engine = startMpiBeside(config, deadline);
+  auto engine = runtime::startMpiBeside(config, deadline);
   FARANDOLE_RETURN_IF_ERROR(engine.status());
   engine_ = std::move(engine).value();
   mpi_.store(engine_.get(), std::memory_order_release);
@@ -109,19 +109,19 @@ Status Library::connectAgent(Identity& identity, Deadline deadline) {
   return {};
 }
 
-void Library::listenTo(std::unique_ptr<Bootstrap> bootstrap) {
+void Library::listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap) {
   const MutexLock lock(mutex_);
   agent_ = std::move(bootstrap);
   // Events reach whatever runtime there is at that time.
-  agent_->onRankEnd([this](const RankEnd& end) {
+  agent_->onRankEnd([this](const bootstrap::RankEnd& end) {
     if (const auto current = runtime()) {
       current->rankEnded(end);
-    } else if (Engine* const mpi = mpi_.load(std::memory_order_acquire)) {
+    } else if (collective::Engine* const mpi = mpi_.load(std::memory_order_acquire)) {
       // After shutdown: MPI has still to end.
-      mpi->rankLost(describe(end));
+      mpi->rankLost(bootstrap::describe(end));
     }
   });
-  agent_->onRankStop([this](const RankStop& stop) {
+  agent_->onRankStop([this](const bootstrap::RankStop& stop) {
     const MutexLock order(stopsMutex_);
     stops_.insert_or_assign(stop.rank, stop);
     if (const auto current = runtime()) current->rankStopped(stop);
@@ -132,7 +132,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
   FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("init"));
   const MutexLock life(lifeMutex_);
   if (runtime()) return {};
-  auto identity = identify([](const char* variable) { return std::getenv(variable); });
+  auto identity = runtime::identify([](const char* variable) { return std::getenv(variable); });
   FARANDOLE_RETURN_IF_ERROR(identity.status());
   const Config* const config = &identity->config;
   setLogLevel(config->logLevel);
@@ -145,7 +145,8 @@ Status Library::init(std::chrono::milliseconds timeout) {
   FARANDOLE_RETURN_IF_ERROR(connectAgent(*identity, deadline));
   setLogRank(config->rank);
   const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto started = Runtime::start(*config, epoch, agent_.get(), engine_.get(), timeline_, deadline);
+  auto started =
+      runtime::Runtime::start(*config, epoch, agent_.get(), engine_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());
   {
     const MutexLock order(stopsMutex_);
@@ -166,7 +167,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
 Status Library::shutdown() {
   FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("shutdown"));
   const MutexLock life(lifeMutex_);
-  const std::shared_ptr<Runtime> ending = runtime();
+  const std::shared_ptr<runtime::Runtime> ending = runtime();
   return ending ? end(ending) : Status();
 }
 
@@ -183,7 +184,7 @@ Status Library::endWithProcess(bool failing) {
       nullptr);
   FARANDOLE_RETURN_IF_ERROR(outsideOfCallbacks("end_with_process"));
   const MutexLock life(lifeMutex_);
-  const std::shared_ptr<Runtime> ending = runtime();
+  const std::shared_ptr<runtime::Runtime> ending = runtime();
   if (!ending) return {};
   if (ending->conductor().inCallback()) return inCallback("end_with_process");
   if (registered != 0 || ending->config().size == 1) return end(ending);
@@ -193,7 +194,7 @@ Status Library::endWithProcess(bool failing) {
   return failing ? Status() : end(ending);
 }
 
-Status Library::end(const std::shared_ptr<Runtime>& ending) {
+Status Library::end(const std::shared_ptr<runtime::Runtime>& ending) {
   if (ending->conductor().inCallback()) {
     return inCallback("shutdown");
   }
@@ -208,7 +209,7 @@ Status Library::end(const std::shared_ptr<Runtime>& ending) {
   return retireMemory(ending);
 }
 
-Status Library::retireMemory(const std::shared_ptr<Runtime>& ending) {
+Status Library::retireMemory(const std::shared_ptr<runtime::Runtime>& ending) {
   const MutexLock lock(mutex_);
   bool held = false;
   for (auto& [memory, allocation] : allocations_) {
@@ -243,7 +244,7 @@ Result<void*> Library::allocate(std::size_t bytes) {
 Status Library::free(void* memory) {
   if (memory == nullptr) return {};
   Allocation allocation;
-  std::shared_ptr<Runtime> current;
+  std::shared_ptr<runtime::Runtime> current;
   {
     const MutexLock lock(mutex_);
     const auto found = allocations_.find(memory);
@@ -270,4 +271,4 @@ bool Library::isShared(const void* memory, std::size_t bytes) const {
   return current && current->arena().owns(memory, bytes);
 }
 
-}  // namespace farandole
+}  // namespace farandole::api

@@ -20,7 +20,7 @@
 #include "runtime/mpi_start.h"
 #include "runtime/runtime.h"
 
-namespace farandole {
+namespace farandole::api {
 
 class Library {
  public:
@@ -33,9 +33,9 @@ class Library {
   // Ends what is in flight; how the rank leaves is decided by the process's exit status.
   Status endWithProcess(bool failing);
   // Null unless initialised.
-  std::shared_ptr<Runtime> runtime() const;
+  std::shared_ptr<runtime::Runtime> runtime() const;
   // The same, or the error to return.
-  Result<std::shared_ptr<Runtime>> requireRuntime() const;
+  Result<std::shared_ptr<runtime::Runtime>> requireRuntime() const;
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
   Result<void*> allocate(std::size_t bytes);
@@ -55,40 +55,40 @@ class Library {
   // Memory handed to the user: shared now, or left over from a runtime that has ended, or ordinary.
   struct Allocation {
     std::size_t bytes = 0;
-    std::shared_ptr<Runtime> retired;
+    std::shared_ptr<runtime::Runtime> retired;
     bool shared = false;
   };
 
   Library() = default;
-  Status end(const std::shared_ptr<Runtime>& ending) REQUIRES(lifeMutex_);
+  Status end(const std::shared_ptr<runtime::Runtime>& ending) REQUIRES(lifeMutex_);
   // The user keeps the shared memory of a runtime that has ended, out of the other ranks' sight.
-  Status retireMemory(const std::shared_ptr<Runtime>& ending);
-  Status connectAgent(Identity& identity, Deadline deadline) REQUIRES(lifeMutex_);
-  void listenTo(std::unique_ptr<Bootstrap> bootstrap);
+  Status retireMemory(const std::shared_ptr<runtime::Runtime>& ending);
+  Status connectAgent(runtime::Identity& identity, Deadline deadline) REQUIRES(lifeMutex_);
+  void listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap);
   static void afterForkInChild();
   static void atExit();
 
   Mutex lifeMutex_;  // held through init and shutdown: one at a time
   mutable Mutex mutex_;
-  std::shared_ptr<Runtime> runtime_ GUARDED_BY(mutex_);
+  std::shared_ptr<runtime::Runtime> runtime_ GUARDED_BY(mutex_);
   std::map<const void*, Allocation> allocations_ GUARDED_BY(mutex_);
   // Of the MPI that started this rank, if one did.
-  std::unique_ptr<Engine> engine_ GUARDED_BY(lifeMutex_);
-  std::atomic<Engine*> mpi_{nullptr};        // the same, for the bootstrap's thread
-  Config mpiConfig_ GUARDED_BY(lifeMutex_);  // who this rank is then
+  std::unique_ptr<collective::Engine> engine_ GUARDED_BY(lifeMutex_);
+  std::atomic<collective::Engine*> mpi_{nullptr};  // the same, for the bootstrap's thread
+  Config mpiConfig_ GUARDED_BY(lifeMutex_);        // who this rank is then
   // Set by the first init, before there is a runtime whose users may look at it; then it stays:
   // init and shutdown repeat quickly.
-  std::unique_ptr<Bootstrap> agent_;
+  std::unique_ptr<bootstrap::Bootstrap> agent_;
 
   Mutex stopsMutex_;  // before mutex_; held while the runtime is told
   // What the agent has said last of each rank, for the next runtime.
-  std::map<std::int32_t, RankStop> stops_ GUARDED_BY(stopsMutex_);
+  std::map<std::int32_t, bootstrap::RankStop> stops_ GUARDED_BY(stopsMutex_);
 
   std::atomic<std::uint64_t> epoch_{0};
   HandleTable handles_;
 
   Mutex timelineMutex_;
-  Timeline timeline_;
+  observe::Timeline timeline_;
   std::string timelinePath_ GUARDED_BY(timelineMutex_);
   // Under which the ranks tell each other that they have started and stopped.
   std::string timelineKey_ GUARDED_BY(timelineMutex_);
@@ -96,4 +96,4 @@ class Library {
   int timelines_ GUARDED_BY(timelineMutex_) = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::api

@@ -2,7 +2,7 @@
 // makes before the others write and completes when they have stopped.
 #include "api/library.h"
 
-namespace farandole {
+namespace farandole::api {
 namespace {
 
 // Local rank 0 waits so long for the others before it leaves the file as it is: viewers can read
@@ -23,7 +23,7 @@ Status Library::startTimeline(const std::string& path, const Config& config) {
   const Deadline deadline = Deadline::after(config.startTimeout);
   Status made;
   if (config.localRank == 0) {
-    made = Timeline::createFile(timelinePath_);
+    made = observe::Timeline::createFile(timelinePath_);
     // The others learn of a failure too: nobody waits for a file that will not come.
     if (agent_)
       FARANDOLE_RETURN_IF_ERROR(
@@ -50,7 +50,7 @@ Status Library::stopTimeline() {
   for (int i = 1; i < timelineConfig_.localSize; ++i) {
     if (!agent_->get(timelineKey_ + "/" + std::to_string(i), deadline).ok()) return {};
   }
-  return Timeline::closeFile(timelinePath_);
+  return observe::Timeline::closeFile(timelinePath_);
 }
 
-}  // namespace farandole
+}  // namespace farandole::api

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace farandole {
+namespace farandole::api {
 namespace {
 
 std::string quoted(const farandole_request& request) {
@@ -19,17 +19,19 @@ Status wrong(const farandole_request& request, std::string text) {
 }
 
 // The root (a global rank) as a member of the set; nullopt if it is none.
-std::optional<std::int32_t> memberOf(const Runtime::SetInfo& set, std::int32_t rank) {
+std::optional<std::int32_t> memberOf(const runtime::Runtime::SetInfo& set, std::int32_t rank) {
   const auto found = std::find(set.ranks.begin(), set.ranks.end(), rank);
   if (found == set.ranks.end()) return std::nullopt;
   return static_cast<std::int32_t>(found - set.ranks.begin());
 }
 
-Status checkRoot(const farandole_request& request, const Runtime::SetInfo& set, Meta& meta) {
-  const bool pointToPoint = meta.kind == Kind::kSend || meta.kind == Kind::kReceive;
-  if (!hasRoot(meta.kind) && !pointToPoint) return {};
-  if (meta.kind == Kind::kReceive && request.root == FARANDOLE_ANY_RANK) {
-    meta.root = kAnyRank;
+Status checkRoot(const farandole_request& request, const runtime::Runtime::SetInfo& set,
+                 control::Meta& meta) {
+  const bool pointToPoint =
+      meta.kind == control::Kind::kSend || meta.kind == control::Kind::kReceive;
+  if (!control::hasRoot(meta.kind) && !pointToPoint) return {};
+  if (meta.kind == control::Kind::kReceive && request.root == FARANDOLE_ANY_RANK) {
+    meta.root = collective::kAnyRank;
     return {};
   }
   const auto member = memberOf(set, request.root);
@@ -44,8 +46,8 @@ Status checkRoot(const farandole_request& request, const Runtime::SetInfo& set, 
   return {};
 }
 
-Status readReduction(const farandole_request& request, Meta& meta) {
-  if (!isReduction(meta.kind)) return {};
+Status readReduction(const farandole_request& request, control::Meta& meta) {
+  if (!control::isReduction(meta.kind)) return {};
   const auto op = reduceOpFromInt(request.op);
   if (!op) return wrong(request, "unknown reduction " + std::to_string(request.op));
   meta.op = *op;
@@ -54,15 +56,17 @@ Status readReduction(const farandole_request& request, Meta& meta) {
   return {};
 }
 
-Status readSplits(const farandole_request& request, const Runtime::SetInfo& set, Request& checked) {
-  const Kind kind = checked.meta.kind;
-  const bool takesSplits = kind == Kind::kAlltoall || kind == Kind::kReducescatter ||
-                           (kind == Kind::kScatter && checked.meta.root == set.me);
+Status readSplits(const farandole_request& request, const runtime::Runtime::SetInfo& set,
+                  conductor::Request& checked) {
+  const control::Kind kind = checked.meta.kind;
+  const bool takesSplits = kind == control::Kind::kAlltoall ||
+                           kind == control::Kind::kReducescatter ||
+                           (kind == control::Kind::kScatter && checked.meta.root == set.me);
   if (!takesSplits) return {};
   const std::int64_t rows = checked.meta.rows();
   const auto members = static_cast<int>(set.ranks.size());
   if (request.nsplits == 0) {
-    if (kind == Kind::kAlltoall && rows % members != 0) {
+    if (kind == control::Kind::kAlltoall && rows % members != 0) {
       return wrong(request, "alltoall without splits: " + std::to_string(rows) +
                                 " rows cannot be divided equally among " + std::to_string(members) +
                                 " ranks");
@@ -74,41 +78,45 @@ Status readSplits(const farandole_request& request, const Runtime::SetInfo& set,
                               std::to_string(members) + " ranks");
   }
   const std::span splits(request.splits, static_cast<std::size_t>(request.nsplits));
-  if (auto found = splitsObjection(splits, rows, members)) return wrong(request, std::move(*found));
-  (kind == Kind::kReducescatter ? checked.meta.splits : checked.splits)
+  if (auto found = control::splitsObjection(splits, rows, members))
+    return wrong(request, std::move(*found));
+  (kind == control::Kind::kReducescatter ? checked.meta.splits : checked.splits)
       .assign(splits.begin(), splits.end());
   return {};
 }
 
 // What of the result there must be room for as far as this request tells. bytes: of its shape.
-std::int64_t outputBytes(const Request& checked, const Runtime::SetInfo& set, std::int64_t bytes) {
-  const Meta& meta = checked.meta;
+std::int64_t outputBytes(const conductor::Request& checked, const runtime::Runtime::SetInfo& set,
+                         std::int64_t bytes) {
+  const control::Meta& meta = checked.meta;
   const auto members = static_cast<std::int64_t>(set.ranks.size());
   switch (meta.kind) {
-    case Kind::kReducescatter: {
+    case control::Kind::kReducescatter: {
       // As Execution divides them.
       const std::int64_t rows = meta.splits.empty()
                                     ? meta.rows() / members + (set.me < meta.rows() % members)
                                     : meta.splits[static_cast<std::size_t>(set.me)];
       return rows * meta.rowElements() * static_cast<std::int64_t>(sizeOf(meta.dtype));
     }
-    case Kind::kAllgather:
-    case Kind::kGather: {
+    case control::Kind::kAllgather:
+    case control::Kind::kGather: {
       std::int64_t all = 0;
       // More than any memory has.
-      if (__builtin_mul_overflow(bytes, members, &all)) return kNoLimit - 1;
+      if (__builtin_mul_overflow(bytes, members, &all)) return conductor::kNoLimit - 1;
       return all;
     }
     default: return bytes;
   }
 }
 
-Status checkOutput(const farandole_request& request, const Runtime::SetInfo& set,
-                   std::int64_t bytes, Request& checked) {
-  const Kind kind = checked.meta.kind;
-  if (kind == Kind::kSend || (kind == Kind::kReduce && checked.meta.root != set.me)) return {};
-  const bool othersDecide = kind == Kind::kAllgather || kind == Kind::kGather ||
-                            kind == Kind::kAlltoall || kind == Kind::kScatter;
+Status checkOutput(const farandole_request& request, const runtime::Runtime::SetInfo& set,
+                   std::int64_t bytes, conductor::Request& checked) {
+  const control::Kind kind = checked.meta.kind;
+  if (kind == control::Kind::kSend ||
+      (kind == control::Kind::kReduce && checked.meta.root != set.me))
+    return {};
+  const bool othersDecide = kind == control::Kind::kAllgather || kind == control::Kind::kGather ||
+                            kind == control::Kind::kAlltoall || kind == control::Kind::kScatter;
   const std::int64_t needed = outputBytes(checked, set, bytes);
   if (request.output_bytes == FARANDOLE_BYTES_UNKNOWN) {
     checked.outputBytes = needed;
@@ -122,18 +130,19 @@ Status checkOutput(const farandole_request& request, const Runtime::SetInfo& set
   return {};
 }
 
-Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& set,
-                    Request& checked) {
-  const Kind kind = checked.meta.kind;
-  if (kind == Kind::kBarrier || kind == Kind::kJoin) return {};
+Status checkBuffers(const farandole_request& request, const runtime::Runtime::SetInfo& set,
+                    conductor::Request& checked) {
+  const control::Kind kind = checked.meta.kind;
+  if (kind == control::Kind::kBarrier || kind == control::Kind::kJoin) return {};
   const std::int64_t bytes = checked.meta.bytes();
-  const bool onlyRootReads = kind == Kind::kBroadcast || kind == Kind::kScatter;
-  const bool reads = kind != Kind::kReceive && (!onlyRootReads || checked.meta.root == set.me);
+  const bool onlyRootReads = kind == control::Kind::kBroadcast || kind == control::Kind::kScatter;
+  const bool reads =
+      kind != control::Kind::kReceive && (!onlyRootReads || checked.meta.root == set.me);
   if (reads && bytes > 0 && request.input == nullptr) {
     return wrong(request, "input is NULL but the shape has " +
                               std::to_string(checked.meta.elements()) + " elements");
   }
-  if (kind == Kind::kReceive && bytes > 0 && request.output == nullptr) {
+  if (kind == control::Kind::kReceive && bytes > 0 && request.output == nullptr) {
     return wrong(request, "recv needs an output buffer");
   }
   if (request.output != nullptr) {
@@ -144,7 +153,7 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
   if (in == nullptr || out == nullptr || in == out) return {};
   // The output is at least as large as a part; what can be told apart here is told.
   const std::less<const std::byte*> before;
-  if (kind == Kind::kAllreduce && before(in, out + bytes) && before(out, in + bytes)) {
+  if (kind == control::Kind::kAllreduce && before(in, out + bytes) && before(out, in + bytes)) {
     return wrong(request, "input and output overlap without being the same");
   }
   return {};
@@ -152,8 +161,8 @@ Status checkBuffers(const farandole_request& request, const Runtime::SetInfo& se
 
 }  // namespace
 
-Status checkRequest(const Runtime::SetInfo* set, std::int32_t rank,
-                    const farandole_request& request, Request& checked) {
+Status checkRequest(const runtime::Runtime::SetInfo* set, std::int32_t rank,
+                    const farandole_request& request, conductor::Request& checked) {
   if (set == nullptr) {
     return wrong(request, "there is no process set " + std::to_string(request.set));
   }
@@ -161,33 +170,35 @@ Status checkRequest(const Runtime::SetInfo* set, std::int32_t rank,
     return wrong(request, "rank " + std::to_string(rank) + " is not a member of process set " +
                               std::to_string(request.set));
   }
-  if (request.operation < 0 || request.operation >= kKindCount) {
+  if (request.operation < 0 || request.operation >= control::kKindCount) {
     return wrong(request, "unknown operation " + std::to_string(request.operation));
   }
-  checked.meta.kind = static_cast<Kind>(request.operation);
-  const bool hasData = checked.meta.kind != Kind::kBarrier && checked.meta.kind != Kind::kJoin;
+  checked.meta.kind = static_cast<control::Kind>(request.operation);
+  const bool hasData =
+      checked.meta.kind != control::Kind::kBarrier && checked.meta.kind != control::Kind::kJoin;
   if (hasData) {
     const auto dtype = dtypeFromInt(request.dtype);
     if (!dtype) return wrong(request, "unknown dtype " + std::to_string(request.dtype));
     checked.meta.dtype = *dtype;
-    if (request.ndim < 0 || request.ndim > static_cast<std::int32_t>(kMaxDimensions) ||
+    if (request.ndim < 0 || request.ndim > static_cast<std::int32_t>(control::kMaxDimensions) ||
         (request.ndim > 0 && request.shape == nullptr)) {
       return wrong(request, "a shape of " + std::to_string(request.ndim) + " dimensions (0 to " +
-                                std::to_string(kMaxDimensions) + " are possible)");
+                                std::to_string(control::kMaxDimensions) + " are possible)");
     }
     if (request.ndim > 0) checked.meta.shape.assign(request.shape, request.shape + request.ndim);
   }
   if (request.name != nullptr) {
-    const std::size_t length = ::strnlen(request.name, kMaxNameBytes + 1);
-    if (length == 0 || length > kMaxNameBytes) {
-      return Status::invalid("a name must have 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+    const std::size_t length = ::strnlen(request.name, control::kMaxNameBytes + 1);
+    if (length == 0 || length > control::kMaxNameBytes) {
+      return Status::invalid("a name must have 1 to " + std::to_string(control::kMaxNameBytes) +
+                             " bytes");
     }
     checked.name.assign(request.name, length);
   }
   if (request.tag < 0) return wrong(request, "a tag must not be negative");
   FARANDOLE_RETURN_IF_ERROR(checkRoot(request, *set, checked.meta));
   FARANDOLE_RETURN_IF_ERROR(readReduction(request, checked.meta));
-  if (auto found = objection(checked.meta, static_cast<int>(set->ranks.size()))) {
+  if (auto found = control::objection(checked.meta, static_cast<int>(set->ranks.size()))) {
     return wrong(request, std::move(*found));
   }
   FARANDOLE_RETURN_IF_ERROR(readSplits(request, *set, checked));
@@ -230,7 +241,8 @@ Status completeRequest(const farandole_request& given, farandole_request& whole)
   return {};
 }
 
-Status checkRequest(Runtime& runtime, const farandole_request& given, Request& checked) {
+Status checkRequest(runtime::Runtime& runtime, const farandole_request& given,
+                    conductor::Request& checked) {
   const std::int32_t rank = runtime.config().rank;
   if (given.struct_size >= sizeof given) {
     return checkRequest(runtime.set(given.set).get(), rank, given, checked);
@@ -240,4 +252,4 @@ Status checkRequest(Runtime& runtime, const farandole_request& given, Request& c
   return checkRequest(runtime.set(whole.set).get(), rank, whole, checked);
 }
 
-}  // namespace farandole
+}  // namespace farandole::api

@@ -10,19 +10,20 @@
 #include "runtime/runtime.h"
 
 struct farandole_queue {
-  std::shared_ptr<farandole::CompletionQueue> queue;
+  std::shared_ptr<farandole::conductor::CompletionQueue> queue;
 };
 
-namespace farandole {
+namespace farandole::api {
 
 // The set the request names is looked up in the runtime. `checked` is new.
-Status checkRequest(Runtime& runtime, const farandole_request& request, Request& checked);
+Status checkRequest(runtime::Runtime& runtime, const farandole_request& request,
+                    conductor::Request& checked);
 
 // The two steps of that. An older caller's struct is shorter: what it does not have keeps its
 // default.
 Status completeRequest(const farandole_request& given, farandole_request& whole);
 // set: the one that the request names, or null if there is none; rank: this one.
-Status checkRequest(const Runtime::SetInfo* set, std::int32_t rank,
-                    const farandole_request& request, Request& checked);
+Status checkRequest(const runtime::Runtime::SetInfo* set, std::int32_t rank,
+                    const farandole_request& request, conductor::Request& checked);
 
-}  // namespace farandole
+}  // namespace farandole::api

@@ -5,7 +5,7 @@
 
 #include "bootstrap/unix_socket.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 // A flood of strangers may push a rank out of the lobby; it then simply comes again.
@@ -57,4 +57,4 @@ Result<Admission> enter(const std::string& name, int type, const JobKey& key, Pu
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "bootstrap/handshake.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 struct Admission {
   UniqueFd fd;
@@ -22,4 +22,4 @@ struct Admission {
 Result<Admission> enter(const std::string& name, int type, const JobKey& key, Purpose purpose,
                         const Claim& claim, const std::string& whom, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

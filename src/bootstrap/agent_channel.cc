@@ -13,7 +13,7 @@
 #include "base/suspension.h"
 #include "base/thread.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 constexpr Duration kLongestWaitTurn = std::chrono::seconds(1);
@@ -268,4 +268,4 @@ void AgentClient::Channel::flushBeforeLeaving() {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

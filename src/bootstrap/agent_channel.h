@@ -19,7 +19,7 @@
 #include "bootstrap/out_buffer.h"
 #include "bootstrap/wire.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 class AgentClient::Channel {
  public:
@@ -74,4 +74,4 @@ class AgentClient::Channel {
   std::thread thread_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

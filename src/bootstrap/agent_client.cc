@@ -13,7 +13,7 @@
 #include "bootstrap/unix_socket.h"
 #include "bootstrap/wire.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 Status forked() {
@@ -107,4 +107,4 @@ void AgentClient::onRankStop(std::function<void(const RankStop&)> callback) {
   channel_->onRankStop(std::move(callback));
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 class AgentClient : public Bootstrap {
  public:
@@ -43,4 +43,4 @@ class AgentClient : public Bootstrap {
   pid_t owner_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -14,7 +14,7 @@
 #include "base/posix.h"
 #include "base/thread.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 constexpr std::size_t kReadPerTurn = std::size_t{256} << 10;
@@ -441,4 +441,4 @@ void AgentServer::Loop::flushAll() {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

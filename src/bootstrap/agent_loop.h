@@ -20,7 +20,7 @@
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/wire.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 class AgentServer::Loop {
  public:
@@ -100,4 +100,4 @@ class AgentServer::Loop {
   std::thread thread_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

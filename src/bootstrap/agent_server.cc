@@ -7,7 +7,7 @@
 
 #include "bootstrap/agent_loop.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 Result<std::unique_ptr<AgentServer>> AgentServer::start(Options options) {
   constexpr int kMaxSize = 1 << 20;
@@ -36,4 +36,4 @@ void AgentServer::relay(int rank, std::string frame) { loop_->relay(rank, std::m
 
 std::vector<AgentServer::RankReport> AgentServer::reports() const { return loop_->reports(); }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 class AgentServer {
  public:
@@ -73,4 +73,4 @@ class AgentServer {
   pid_t owner_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

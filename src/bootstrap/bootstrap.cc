@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 std::string describe(const RankEnd& end) {
   if (!end.account.empty()) return end.account;
@@ -37,4 +37,4 @@ std::string describe(const RankStop& stop) {
   return who;
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

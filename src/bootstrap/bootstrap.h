@@ -13,7 +13,7 @@
 #include "base/process_state.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 // A rank that has ended, as its agent saw it.
 struct RankEnd {
@@ -65,4 +65,4 @@ class Bootstrap {
   virtual void forgetAfterFork() = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

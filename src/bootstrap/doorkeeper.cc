@@ -9,7 +9,7 @@
 
 #include "bootstrap/unix_socket.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 // Per call, so that a flood of strangers does not keep the loop from those already inside.
@@ -109,4 +109,4 @@ void Doorkeeper::admit(UniqueFd fd) {
   pending_.emplace(id, std::move(entry));
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

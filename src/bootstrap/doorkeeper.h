@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "bootstrap/handshake.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 // Authenticated, and waiting for its verdict. Dropping the object hangs up.
 struct Visitor {
@@ -76,4 +76,4 @@ class Doorkeeper {
   Deadline resume_ = Deadline::never();
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -12,7 +12,7 @@
 #include "base/little_endian.h"
 #include "base/posix.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x48445246;  // "FRDH"
@@ -206,4 +206,4 @@ Result<std::string> visit(int fd, const JobKey& key, Purpose purpose, const Clai
   return text;
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 inline constexpr Duration kHandshakeTime = std::chrono::seconds(5);
 inline constexpr std::size_t kNonceBytes = 32;
@@ -97,4 +97,4 @@ class ListenerHandshake {
 Result<std::string> visit(int fd, const JobKey& key, Purpose purpose, const Claim& claim,
                           Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -17,7 +17,7 @@
 #include "bootstrap/meeting_messages.h"
 #include "bootstrap/unix_socket.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 using meeting::Member;
@@ -157,4 +157,4 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
   return arrange(std::move(table), localRank);
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 // Indexed by local rank; own entries included (duplicates of own descriptors).
 struct Met {
@@ -32,4 +32,4 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
                  std::uint64_t epoch, int localRank, int localSize, std::string_view keyPrefix,
                  int arenaFd, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

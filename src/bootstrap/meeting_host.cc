@@ -10,7 +10,7 @@
 
 #include "base/posix.h"
 
-namespace farandole::meeting {
+namespace farandole::bootstrap::meeting {
 namespace {
 
 constexpr std::size_t kStrangers = 64;
@@ -206,4 +206,4 @@ Status MeetingHost::notAllCame() const {
       .withRank(first);
 }
 
-}  // namespace farandole::meeting
+}  // namespace farandole::bootstrap::meeting

@@ -19,7 +19,7 @@
 #include "bootstrap/handshake.h"
 #include "bootstrap/meeting_messages.h"
 
-namespace farandole::meeting {
+namespace farandole::bootstrap::meeting {
 
 // What all parts of one meeting have in common.
 struct Terms {
@@ -77,4 +77,4 @@ class MeetingHost {
   std::map<int, std::string> refusals_;  // local rank → why
 };
 
-}  // namespace farandole::meeting
+}  // namespace farandole::bootstrap::meeting

@@ -14,7 +14,7 @@
 #include "base/little_endian.h"
 #include "base/posix.h"
 
-namespace farandole::meeting {
+namespace farandole::bootstrap::meeting {
 namespace {
 
 constexpr std::uint32_t kPresentationMagic = 0x50445246;  // "FRDP"
@@ -123,4 +123,4 @@ Result<Part> receivePart(int fd) {
   return part;
 }
 
-}  // namespace farandole::meeting
+}  // namespace farandole::bootstrap::meeting

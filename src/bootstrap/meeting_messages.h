@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole::meeting {
+namespace farandole::bootstrap::meeting {
 
 inline constexpr int kRanksPerPart = 120;
 
@@ -42,4 +42,4 @@ Status sendPart(int fd, std::span<const Member> table, std::size_t first, std::s
 Result<Member> receivePresentation(int fd, int rank);
 Result<Part> receivePart(int fd);
 
-}  // namespace farandole::meeting
+}  // namespace farandole::bootstrap::meeting

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 void OutBuffer::push(std::string frame) {
   if (frame.empty()) return;
@@ -66,4 +66,4 @@ bool OutBuffer::send(int fd, std::string_view head, std::string_view body) {
   return true;
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

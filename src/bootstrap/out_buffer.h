@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 class OutBuffer {
  public:
@@ -28,4 +28,4 @@ class OutBuffer {
   std::size_t bytes_ = 0;  // still to send
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 // A rank has a handful of threads in init, not a thousand.
@@ -214,4 +214,4 @@ std::string Rendezvous::missing(const FenceState& state) const {
   return text;
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

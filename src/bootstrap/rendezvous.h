@@ -18,7 +18,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 class Rendezvous {
  public:
@@ -82,4 +82,4 @@ class Rendezvous {
   std::map<int, RankEnd> ended_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 constexpr int kBacklog = 512;
@@ -95,4 +95,4 @@ Result<Peer> sameUserPeer(int fd) {
   return Peer{credentials.pid};
 }
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

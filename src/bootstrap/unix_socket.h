@@ -12,7 +12,7 @@
 #include "base/posix.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 
 // An unguessable name for an abstract socket, e.g. "farandole-3f…" (128 random bits).
 Result<std::string> randomSocketName();
@@ -31,4 +31,4 @@ struct Peer {
 // The process at the other end, only if it runs under this process's effective user id.
 Result<Peer> sameUserPeer(int fd);
 
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 
-namespace farandole::wire {
+namespace farandole::bootstrap::wire {
 namespace {
 
 std::string frame(FrameType type, std::uint64_t id, std::string_view body) {
@@ -296,4 +296,4 @@ Result<std::optional<Frame>> FrameDecoder::next() {
       Frame{static_cast<FrameType>(view->type), view->id, std::string(view->body)});
 }
 
-}  // namespace farandole::wire
+}  // namespace farandole::bootstrap::wire

@@ -25,7 +25,7 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole::wire {
+namespace farandole::bootstrap::wire {
 
 inline constexpr std::uint32_t kFrameMagic = 0x42445246;  // "FRDB"
 inline constexpr std::uint16_t kFrameVersion = 1;
@@ -153,4 +153,4 @@ class FrameDecoder {
   Status broken_;
 };
 
-}  // namespace farandole::wire
+}  // namespace farandole::bootstrap::wire

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 void scaled(void* to, const void* from, std::int64_t count, DType dtype, const Scale& scale) {
@@ -212,4 +212,4 @@ bool AdasumGroups::finish(Budget& budget) {
   return true;
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -19,7 +19,7 @@
 
 #include "collective/operation.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 // The weights of a and b from a·b, a·a and b·b. A zero vector changes nothing.
 struct AdasumWeights {
@@ -168,4 +168,4 @@ class AdasumGroups {
   bool begun_ = false;     // the tournament
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -27,7 +27,7 @@
 #include "base/status.h"
 #include "base/types.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 enum class Progress { kPending, kDone, kFailed };
 
@@ -116,4 +116,4 @@ class Communicator {
   virtual Statistics statistics() const { return {}; }
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective

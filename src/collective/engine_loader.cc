@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 constexpr const char* kFolder = "farandole/engines";
@@ -131,4 +131,4 @@ Result<std::unique_ptr<Engine>> startMpiEngine(std::string_view wanted, EngineSt
   return status;
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -7,7 +7,7 @@
 #include "collective/engine_plugin.h"
 #include "collective/mpi_choice.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 struct LoadedEngine {
   const EngineTable* table = nullptr;
@@ -38,4 +38,4 @@ Result<const EngineTable*> openEngine(const std::string& path, std::string_view 
 // Whether a table found in the object at `path` is that of the engine, and of this build.
 Status checkEngine(const EngineTable* table, const std::string& path, std::string_view name);
 
-}  // namespace farandole
+}  // namespace farandole::collective

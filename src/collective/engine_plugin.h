@@ -18,7 +18,11 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 
-namespace farandole {
+namespace farandole::collective::gloo {
+struct GlooOptions;  // gloo/gloo_engine.h
+}  // namespace farandole::collective::gloo
+
+namespace farandole::collective {
 
 // Raised with every change of what stands in this file, communicator.h or gloo/gloo_engine.h.
 inline constexpr std::uint32_t kEngineInterface = 5;
@@ -72,8 +76,6 @@ class Engine {
   [[noreturn]] virtual void abort(int code) = 0;
 };
 
-struct GlooOptions;  // gloo/gloo_engine.h
-
 struct EngineTable {
   std::uint32_t interface;
   const char* version;  // of the product
@@ -83,10 +85,10 @@ struct EngineTable {
   // One of the two; the other is null. An engine with a network of its own is started once per
   // process; one that computes on our connections makes a communicator for each process set.
   Result<std::unique_ptr<Engine>> (*start)(const EngineStart&);
-  std::unique_ptr<Communicator> (*make)(GlooOptions&&);
+  std::unique_ptr<Communicator> (*make)(gloo::GlooOptions&&);
 };
 
 inline constexpr const char* kEngineEntry = "farandole_engine";
 using EngineEntry = const EngineTable* (*)();
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 // Two members send everything to each other with any algorithm: 512 KiB take 135 us this way and
@@ -75,4 +75,4 @@ void Exchange::combine(std::span<const std::span<const std::byte>> data, void* o
          op == ReduceOp::kAverage ? ReduceOp::kSum : op, scaled, Store::kCached);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

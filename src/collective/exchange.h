@@ -13,7 +13,7 @@
 #include "base/reduce.h"
 #include "base/types.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 struct Exchange {
   enum class What { kAllreduce, kReduce, kBroadcast, kBarrier };
@@ -46,4 +46,4 @@ struct Exchange {
   void combine(std::span<const std::span<const std::byte>> data, void* out) const;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
@@ -33,4 +33,4 @@ void ScaledCopy::apply(const void* in, void* out, std::int64_t count) const {
          reduction_.scale, Store::kCached);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

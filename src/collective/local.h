@@ -8,7 +8,7 @@
 #include "collective/operation.h"
 #include "collective/segments.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 // out = in * pre * post / divisor, piece by piece, as far as a budget goes at a time.
 class ScaledCopy {
@@ -45,4 +45,4 @@ class LocalReduction : public Base {
 // What a plain copy of bytes is as a reduction.
 inline constexpr Reduction kPlainCopy{DType::kUint8, ReduceOp::kSum, {}};
 
-}  // namespace farandole
+}  // namespace farandole::collective

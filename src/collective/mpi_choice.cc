@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 bool isSet(const GetEnv& getEnv, const char* variable) {
@@ -81,4 +81,4 @@ Result<std::vector<MpiAbi>> mpiCandidates(const MpiStarter& starter, const MpiNa
   return std::vector<MpiAbi>{MpiAbi::kOpenMpi, MpiAbi::kMpich};
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

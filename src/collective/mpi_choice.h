@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 enum class MpiAbi { kOpenMpi, kMpich };
 std::string_view name(MpiAbi abi);  // "openmpi", "mpich"
@@ -53,4 +53,4 @@ struct MpiLibrary {
 // FARANDOLE_MPI says, may be empty. Not to be called by two threads at once.
 Result<MpiLibrary> loadMpiLibrary(std::string_view wanted, const GetEnv& getEnv);
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -10,7 +10,7 @@
 #include "base/mpi_ancestor.h"
 #include "collective/mpi_choice.h"
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ Result<MpiLibrary> loadMpiLibrary(std::string_view wanted, const GetEnv& getEnv)
   return Status::unavailable(missing(*kinds, starter, problem));
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

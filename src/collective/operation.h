@@ -12,7 +12,7 @@
 
 #include "collective/communicator.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 // What is done to the elements; op is never kAverage (a sum with a divisor).
 struct Reduction {
@@ -106,4 +106,4 @@ inline OperationPtr makeEnded(Status status) {
   return std::make_unique<EndedOperation>(std::move(status));
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

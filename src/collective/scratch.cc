@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 constexpr std::size_t kLine = 64;
@@ -59,4 +59,4 @@ void ScratchPool::give(Scratch scratch) {
   if (smallest != kept_.end() && smaller(*smallest, scratch)) *smallest = std::move(scratch);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

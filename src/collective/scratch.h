@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace farandole {
+namespace farandole::collective {
 
 // Memory with an owner, aligned to cache lines; or none.
 class Scratch {
@@ -51,4 +51,4 @@ class ScratchPool {
   std::vector<Scratch> kept_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace farandole {
+namespace farandole::collective {
 
 Segments::Segments(std::span<const Piece> pieces, std::size_t elementBytes)
     : elementBytes_(elementBytes) {
@@ -58,4 +58,4 @@ bool overlap(const void* a, std::size_t aBytes, const void* b, std::size_t bByte
   return aBytes > 0 && bBytes > 0 && from < to + bBytes && to < from + aBytes;
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -10,7 +10,7 @@
 
 #include "collective/communicator.h"
 
-namespace farandole {
+namespace farandole::collective {
 
 class Segments {
  public:
@@ -71,4 +71,4 @@ class Segments {
 // Whether two ranges of memory have a byte in common.
 bool overlap(const void* a, std::size_t aBytes, const void* b, std::size_t bBytes);
 
-}  // namespace farandole
+}  // namespace farandole::collective

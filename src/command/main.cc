@@ -15,7 +15,7 @@
 #include "command/registry.h"
 #include "compat/compat.h"
 
-namespace farandole {
+namespace farandole::command {
 namespace {
 
 constexpr int kUsage = 2;
@@ -96,11 +96,11 @@ int commandMain(std::vector<std::string> words) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::command
 
 int main(int argc, char** argv) {
-  farandole::openStandardDescriptors();
+  farandole::command::openStandardDescriptors();
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (const auto code = farandole::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
-  return farandole::commandMain(std::move(words));
+  if (const auto code = farandole::compat::runCompat(argc > 0 ? argv[0] : "", words)) return *code;
+  return farandole::command::commandMain(std::move(words));
 }

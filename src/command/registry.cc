@@ -10,7 +10,7 @@
 #include "bench/bench_command.h"
 #endif
 
-namespace farandole {
+namespace farandole::command {
 namespace {
 
 // A class T with T(CLI::App&) and execute(), and prepare() if CLI11 cannot read its words as typed:
@@ -45,21 +45,21 @@ constexpr Subcommand hidden(std::string_view name, int (*run)(const std::vector<
 }
 
 constexpr Subcommand kSubcommands[] = {
-    command<RunCommand>("run", "Start the ranks of a job on this machine and others"),
-    command<InitCommand>(
+    command<run::RunCommand>("run", "Start the ranks of a job on this machine and others"),
+    command<init::InitCommand>(
         "init", "Write ssh keys, configuration and start scripts for workers in containers"),
-    command<DoctorCommand>("doctor", "Find out what would keep a job from running"),
+    command<doctor::DoctorCommand>("doctor", "Find out what would keep a job from running"),
 #ifdef FARANDOLE_WITH_BENCH
-    command<BenchCommand>("bench", "measure this machine, beside other libraries"),
+    command<bench::BenchCommand>("bench", "measure this machine, beside other libraries"),
 #endif
-    hidden("agent", remote::agentMain),
-    hidden("doctor-rank", doctorRankMain),
-    hidden("mpi-enter", mpi::enterMain),
-    hidden("mpi-lend", mpi::lendMain),
+    hidden("agent", launch::remote::agentMain),
+    hidden("doctor-rank", doctor::doctorRankMain),
+    hidden("mpi-enter", launch::mpi::enterMain),
+    hidden("mpi-lend", launch::mpi::lendMain),
 };
 
 }  // namespace
 
 std::span<const Subcommand> subcommands() { return kSubcommands; }
 
-}  // namespace farandole
+}  // namespace farandole::command

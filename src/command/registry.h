@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::command {
 
 // A subcommand that has been asked for. Main thread.
 class Command {
@@ -33,4 +33,4 @@ struct Subcommand {
 
 std::span<const Subcommand> subcommands();
 
-}  // namespace farandole
+}  // namespace farandole::command

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 std::string line(bool has, const char* what) {
@@ -43,4 +43,4 @@ std::string checkBuildText(const Surroundings& here) {
          line(false, "CCL") + line(mpi, "MPI") + line(true, "Gloo");
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,9 +5,9 @@
 
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 // What this installation has, in the form Horovod's users know (and their scripts search).
 std::string checkBuildText(const Surroundings& here);
 
-}  // namespace farandole
+}  // namespace farandole::compat

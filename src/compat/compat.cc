@@ -5,7 +5,7 @@
 #include "compat/grammars.h"
 #include "compat/split_words.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 constexpr int kUsage = 2;
@@ -55,4 +55,4 @@ std::optional<int> runCompat(std::string_view argv0, std::vector<std::string>& w
   return std::nullopt;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -9,7 +9,7 @@
 #include "compat/flag_table.h"
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 struct Compat {
   std::string_view name;
@@ -25,4 +25,4 @@ std::optional<Compat> compatFor(std::string_view argv0);
 // said (help, an error) and the exit code is returned.
 std::optional<int> runCompat(std::string_view argv0, std::vector<std::string>& words);
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,7 +5,7 @@
 
 #include "base/suggest.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 // The shortest abbreviation of a long flag: "--" and two letters.
@@ -241,4 +241,4 @@ Result<double> decimalNumber(std::string_view flag, std::string_view text, doubl
   return badNumber(flag, text, shown(low), shown(high), "a number");
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 enum class Takes {
   kNothing,
@@ -82,4 +82,4 @@ Result<long> wholeNumber(std::string_view flag, std::string_view text, long low,
 // The same for a number such as 0.5.
 Result<double> decimalNumber(std::string_view flag, std::string_view text, double low, double high);
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -3,11 +3,11 @@
 
 #include "compat/flag_table.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 const Grammar& horovodrunGrammar();
 const Grammar& ipexrunGrammar();
 const Grammar& torchrunGrammar();
 const Grammar& mpirunGrammar();
 
-}  // namespace farandole
+}  // namespace farandole::compat

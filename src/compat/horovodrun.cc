@@ -8,7 +8,7 @@
 #include "compat/split_words.h"
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 constexpr double kMicroseconds = 1000;  // in a millisecond
@@ -139,4 +139,4 @@ Result<Translation> translateHorovodrun(const std::vector<std::string>& words,
   return endTranslation(grammar, *given, run, given->command);
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,7 +5,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 enum class Kind {
@@ -167,4 +167,4 @@ Result<std::vector<std::string>> horovodConfigFlags(const std::string& path) {
   return flags;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -6,9 +6,9 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 // The keys of the YAML file as flags of horovodrun, each one word.
 Result<std::vector<std::string>> horovodConfigFlags(const std::string& path);
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -1,7 +1,7 @@
 // horovodrun's flags (0.28.1), and spellings that documents use though it never knew them.
 #include "compat/grammars.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using enum Takes;
@@ -107,4 +107,4 @@ const Grammar& horovodrunGrammar() {
   return kGrammar;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

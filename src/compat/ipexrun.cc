@@ -7,7 +7,7 @@
 #include "compat/python_command.h"
 #include "launch/plan/rank_environment.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 constexpr int kMostRanks = 4096;
@@ -146,7 +146,8 @@ Status selectInstances(const Given& given, Pinning& pinning) {
 // Instances do not know of each other: each must find an environment without ranks in it.
 void makeIndependent(std::vector<std::string>& command) {
   std::vector<std::string> words = {"env"};
-  for (const auto& [name, value] : rankVariables(JobPlan{}, RankPlan{})) {
+  for (const auto& [name, value] :
+       launch::plan::rankVariables(launch::plan::JobPlan{}, launch::plan::RankPlan{})) {
     const bool kept = name == "FARANDOLE_JOB" || name == "FARANDOLE_HOST" ||
                       name == "PYTHONUNBUFFERED" || name == "OMP_NUM_THREADS";
     if (!kept) words.insert(words.end(), {"-u", name});
@@ -223,4 +224,4 @@ Result<Translation> translateIpexrun(const std::vector<std::string>& words,
   return endTranslation(grammar, *given, run, command);
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

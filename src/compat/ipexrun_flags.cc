@@ -1,7 +1,7 @@
 // ipexrun's flags: 2.1 to 2.8, and the older ones that it still accepted with a warning.
 #include "compat/grammars.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using enum Takes;
@@ -79,4 +79,4 @@ const Grammar& ipexrunGrammar() {
   return kGrammar;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

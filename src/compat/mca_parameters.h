@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace farandole {
+namespace farandole::compat {
 
 struct McaParameter {
   std::string_view name;
@@ -12,4 +12,4 @@ struct McaParameter {
 };
 std::span<const McaParameter> mcaParameters();
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,7 +5,7 @@
 #include "compat/grammars.h"
 #include "compat/split_words.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 // Flags without a value that stand for an option with one.
@@ -168,4 +168,4 @@ Result<Translation> translateMpirun(const std::vector<std::string>& words,
   return endTranslation(grammar, *given, run, given->command);
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

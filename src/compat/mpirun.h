@@ -6,7 +6,7 @@
 #include "compat/run_words.h"
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 // Adds what these words mean. `flag` is the one they were the value of, for messages.
 Status addMpirunWords(std::string_view flag, std::string_view words, const Surroundings& here,
@@ -19,4 +19,4 @@ Status applyMca(const std::string& name, const std::string& value, RunWords& run
 Status applyBindTo(const std::string& value, RunWords& run);
 Status applyMapBy(const std::string& value, RunWords& run);
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -4,7 +4,7 @@
 
 #include "compat/mpirun.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 std::string lower(std::string text) {
@@ -84,4 +84,4 @@ Status applyMapBy(const std::string& value, RunWords& run) {
   return modifiers("--map-by", std::string_view(policy).substr(colon), run);
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -2,7 +2,7 @@
 // the same to Open MPI; Hydra is read in the same way.
 #include "compat/grammars.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using enum Takes;
@@ -131,4 +131,4 @@ const Grammar& mpirunGrammar() {
   return kGrammar;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,7 +5,7 @@
 #include "compat/mpirun.h"
 #include "compat/split_words.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 // "-p 12345 -i key -o Option": what we have an option for is used.
@@ -120,4 +120,4 @@ Status applyMca(const std::string& name, const std::string& value, RunWords& run
   return {};
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using Cpus = std::vector<UsableCpu>;
@@ -181,4 +181,4 @@ Result<Pinning> pinRanks(const UsableCpus& topology, const PinningRequest& reque
   return pinning;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "compat/usable_cpus.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 struct PinningRequest {
   int ranks = 0;         // 0: as many as fit (coresPerRank > 0), otherwise 1
@@ -46,4 +46,4 @@ Result<Pinning> pinRanks(const UsableCpus& topology, const PinningRequest& reque
 // The numbers of "0,2-3", ascending; an error names the flag.
 Result<std::vector<int>> parseNumbers(const std::string& flag, const std::string& text);
 
-}  // namespace farandole
+}  // namespace farandole::compat

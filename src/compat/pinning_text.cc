@@ -5,7 +5,7 @@
 #include "compat/split_words.h"
 #include "process/cpu_list.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 // Bit n stands for CPU n.
@@ -63,16 +63,16 @@ std::string Pinning::workerAffinity() const {
 }
 
 std::string Pinning::cpuSets() const {
-  return join(ranks, ';', [](const RankCpus& rank) { return formatCpuList(rank.all()); });
+  return join(ranks, ';', [](const RankCpus& rank) { return process::formatCpuList(rank.all()); });
 }
 
 Result<std::vector<int>> parseNumbers(const std::string& flag, const std::string& text) {
   std::string list;
   for (const std::string& part : splitList(text)) list += (list.empty() ? "" : ",") + part;
-  auto numbers = parseCpuList(list);
+  auto numbers = process::parseCpuList(list);
   if (numbers.ok()) return numbers;
   return Status::invalid(flag + " takes a list such as 0,2-3" +
                          (list.empty() ? "" : ", not '" + text + "'"));
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 constexpr const char* kJemallocUsual =
@@ -111,4 +111,4 @@ Status addPreload(const PreloadRequest& request, const Surroundings& here, RunWo
   return {};
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -7,7 +7,7 @@
 #include "compat/run_words.h"
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 // Where lib<name>.so is, in the places that ipexrun searches: the Conda or virtual environment,
 // ~/.local, /usr/local, /usr.
@@ -30,4 +30,4 @@ Status addPreload(const PreloadRequest& request, const Surroundings& here, RunWo
 void setUnlessSet(const std::string& name, const std::string& value, const Surroundings& here,
                   RunWords& run);
 
-}  // namespace farandole
+}  // namespace farandole::compat

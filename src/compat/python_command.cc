@@ -1,6 +1,6 @@
 #include "compat/python_command.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 std::vector<std::string> pythonCommand(const Given& given, const Surroundings& here, bool anyName) {
   std::vector<std::string> command = given.command;
@@ -18,4 +18,4 @@ std::vector<std::string> pythonCommand(const Given& given, const Surroundings& h
   return command;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::compat {
 
 void RunWords::set(const std::string& option) {
   if (!has(option)) options_.push_back({option, false, {}});
@@ -89,4 +89,4 @@ std::vector<std::string> RunWords::words(const std::vector<std::string>& command
   return all;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

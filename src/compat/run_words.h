@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "compat/flag_table.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 class RunWords {
  public:
@@ -43,4 +43,4 @@ class RunWords {
   std::vector<std::string> notes_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::compat

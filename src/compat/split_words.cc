@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 Result<std::vector<std::string>> splitShellWords(std::string_view text) {
   std::vector<std::string> words;
@@ -57,4 +57,4 @@ std::string joinWords(const std::vector<std::string>& words) {
   return line;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 // Blanks divide; '…', "…" and \ protect. Nothing is expanded.
 Result<std::vector<std::string>> splitShellWords(std::string_view text);
@@ -18,4 +18,4 @@ std::vector<std::string> splitList(std::string_view text);
 // For showing: words that a shell would take apart are quoted.
 std::string joinWords(const std::vector<std::string>& words);
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -6,7 +6,7 @@
 #include "compat/run_words.h"
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 constexpr int kMostDevices = 64;
@@ -107,4 +107,4 @@ Result<Translation> translateTorchrun(const std::vector<std::string>& words,
   return endTranslation(grammar, *given, run, pythonCommand(*given, here, true));
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -1,7 +1,7 @@
 // torchrun's flags. Each may also come from the environment: PET_<FLAG>.
 #include "compat/grammars.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using enum Takes;
@@ -54,4 +54,4 @@ const Grammar& torchrunGrammar() {
   return kGrammar;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

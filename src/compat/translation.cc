@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace farandole {
+namespace farandole::compat {
 
 Surroundings Surroundings::real() {
   return {[](const char* name) { return std::getenv(name); },
@@ -41,4 +41,4 @@ Result<Translation> endTranslation(const Grammar& grammar, const Given& given, c
   return translation;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

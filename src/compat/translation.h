@@ -12,7 +12,7 @@
 #include "compat/run_words.h"
 #include "compat/usable_cpus.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 struct Translation {
   std::vector<std::string> words;  // of `farandole run`: options, "--", command
@@ -49,4 +49,4 @@ Result<Translation> translateTorchrun(const std::vector<std::string>& words,
 Result<Translation> translateMpirun(const std::vector<std::string>& words,
                                     const Surroundings& here = Surroundings::real());
 
-}  // namespace farandole
+}  // namespace farandole::compat

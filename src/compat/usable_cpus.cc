@@ -6,7 +6,7 @@
 #include "process/cpu_topology.h"
 #include "process/cpus.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 // A core whose highest frequency is this much below the machine's is an E-core.
@@ -38,21 +38,21 @@ int UsableCpus::cores() const {
 
 UsableCpus readUsableCpus(const std::string& root) {
   UsableCpus usable;
-  const CpuTopology topology = readCpuTopology(root);
-  CpuSet allowed = affinityCpuSet();
+  const process::CpuTopology topology = process::readCpuTopology(root);
+  process::CpuSet allowed = process::affinityCpuSet();
   if (allowed.empty()) allowed.push_back(0);
   int fastest = 0;
   for (const int cpu : allowed) fastest = std::max(fastest, topology.at(cpu).kilohertz);
   std::set<int> cores;
   for (const int cpu : allowed) {
-    const CpuPlace place = topology.at(cpu);
+    const process::CpuPlace place = topology.at(cpu);
     const bool slow = place.kilohertz > 0 && place.kilohertz <= kEfficientBelow * fastest;
     usable.cpus.push_back({cpu, place.core, place.node, cores.insert(place.core).second, slow});
   }
-  if (const int granted = allowedCpus(); granted < static_cast<int>(usable.cpus.size())) {
+  if (const int granted = process::allowedCpus(); granted < static_cast<int>(usable.cpus.size())) {
     usable.quota = granted;
   }
   return usable;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::compat {
 
 struct UsableCpu {
   int cpu = 0;             // the kernel's number
@@ -30,4 +30,4 @@ struct UsableCpus {
 // cpuset). `root` is /sys/devices/system. What cannot be read counts as one node of single cores.
 UsableCpus readUsableCpus(const std::string& root);
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,14 +5,14 @@
 
 #include "control/messages.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // How many of them, from the first on, are one engine operation.
 std::size_t countTogether(std::span<const Execution::Part> parts) {
   std::size_t count = 1;
-  while (count < parts.size() && count < kMaxBatchPlans &&
-         fusible(*parts.front().meta, *parts[count].meta)) {
+  while (count < parts.size() && count < control::kMaxBatchPlans &&
+         control::fusible(*parts.front().meta, *parts[count].meta)) {
     ++count;
   }
   return count;
@@ -20,8 +20,8 @@ std::size_t countTogether(std::span<const Execution::Part> parts) {
 
 }  // namespace
 
-BatchRun::BatchRun(Communicator& communicator, std::vector<Execution::Part> parts, int joined,
-                   TimePoint now) {
+BatchRun::BatchRun(collective::Communicator& communicator, std::vector<Execution::Part> parts,
+                   int joined, TimePoint now) {
   // All members see the parts in the same order, and divide them alike.
   const std::size_t all = parts.size();
   for (std::size_t at = 0; at < all;) {
@@ -39,16 +39,16 @@ BatchRun::BatchRun(Communicator& communicator, std::vector<Execution::Part> part
   settled_ = steps_.size() == 1;
 }
 
-Progress BatchRun::progress() {
+collective::Progress BatchRun::progress() {
   while (!settled_) {
-    const Progress now = current().settle();
-    if (now != Progress::kDone || current().tooSmall()) return now;
+    const collective::Progress now = current().settle();
+    if (now != collective::Progress::kDone || current().tooSmall()) return now;
     settled_ = at_ + 1 == steps_.size();
     at_ = settled_ ? 0 : at_ + 1;
   }
   for (;;) {
-    const Progress now = current().progress();
-    if (now != Progress::kDone || at_ + 1 == steps_.size()) return now;
+    const collective::Progress now = current().progress();
+    if (now != collective::Progress::kDone || at_ + 1 == steps_.size()) return now;
     steps_[++at_].started = Clock::now();
   }
 }
@@ -60,4 +60,4 @@ std::optional<BatchRun::Refusal> BatchRun::refusal() const {
   return Refusal{*current().tooSmall(), group ? entry->request.name : ""};
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -13,15 +13,15 @@
 
 #include "conductor/execution.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class BatchRun {
  public:
   // parts: fusible ones, or a whole group. joined: how many members bring neutral elements.
-  BatchRun(Communicator& communicator, std::vector<Execution::Part> parts, int joined,
+  BatchRun(collective::Communicator& communicator, std::vector<Execution::Part> parts, int joined,
            TimePoint now);
 
-  Progress progress();
+  collective::Progress progress();
   // As Operation::moved and Operation::nap.
   bool moved() const { return current().moved(); }
   Duration nap() const { return current().nap(); }
@@ -36,7 +36,8 @@ class BatchRun {
   std::optional<Refusal> refusal() const;
 
   struct Step {
-    Step(Communicator& communicator, std::vector<Execution::Part> parts, int joined, TimePoint at)
+    Step(collective::Communicator& communicator, std::vector<Execution::Part> parts, int joined,
+         TimePoint at)
         : execution(communicator, std::move(parts), joined), started(at) {}
     Execution execution;
     TimePoint started;
@@ -52,4 +53,4 @@ class BatchRun {
   bool settled_ = false;  // every result fits
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

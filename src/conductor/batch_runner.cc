@@ -2,13 +2,13 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::conductor {
 
 std::optional<BatchRunner::Ended> BatchRunner::advance(TimePoint now) {
-  const Progress progress = running_->run.progress();
-  if (progress == Progress::kPending) return std::nullopt;
+  const collective::Progress progress = running_->run.progress();
+  if (progress == collective::Progress::kPending) return std::nullopt;
   Status status = running_->run.status();
-  const bool failed = progress == Progress::kFailed;
+  const bool failed = progress == collective::Progress::kFailed;
   if (failed && !culprits_.find(status, running_->failedAt, now)) return std::nullopt;
   std::optional<Ended> ended(Ended{std::move(running_->run), std::move(status), failed});
   executed_ = running_->position;
@@ -30,4 +30,4 @@ Status BatchRunner::refused(const BatchRun::Refusal& refusal) const {
                         output.member);
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

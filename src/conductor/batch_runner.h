@@ -15,7 +15,7 @@
 #include "conductor/culprits.h"
 #include "conductor/members.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class BatchRunner {
  public:
@@ -26,7 +26,7 @@ class BatchRunner {
   };
 
   // The references outlive it.
-  BatchRunner(Communicator& communicator, const Members& members, Culprits& culprits)
+  BatchRunner(collective::Communicator& communicator, const Members& members, Culprits& culprits)
       : communicator_(communicator), members_(members), culprits_(culprits) {}
 
   // While none runs. position: of the log, behind the batch.
@@ -69,7 +69,7 @@ class BatchRunner {
   };
   Status refused(const BatchRun::Refusal& refusal) const;
 
-  Communicator& communicator_;
+  collective::Communicator& communicator_;
   const Members& members_;
   Culprits& culprits_;
   std::optional<Running> running_;
@@ -77,4 +77,4 @@ class BatchRunner {
   std::uint64_t ended_ = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

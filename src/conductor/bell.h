@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Bell {
  public:
@@ -33,4 +33,4 @@ class Bell {
   virtual Status failure() const = 0;  // only when failed()
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

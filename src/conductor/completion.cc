@@ -9,7 +9,7 @@
 
 #include "base/thread.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create() {
   auto queue = std::shared_ptr<CompletionQueue>(new CompletionQueue());
@@ -104,4 +104,4 @@ void CompletionThread::runCallbacks() {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -16,7 +16,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 struct Completion {
   std::uint64_t handle = 0;
@@ -77,4 +77,4 @@ class CompletionThread {
   std::atomic<std::thread::id> id_;  // set by the thread itself
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

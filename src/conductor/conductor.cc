@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "conductor/leave_mark.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // When another rank has given up because of a third one, this rank's own watch knows of that one
@@ -36,7 +36,7 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
 
 }  // namespace
 
-Conductor::Conductor(Bell& bell, Fates& fates, Network* network, Timeline& timeline,
+Conductor::Conductor(Bell& bell, Fates& fates, Network* network, observe::Timeline& timeline,
                      Options options)
     : bell_(bell),
       fates_(fates),
@@ -413,8 +413,8 @@ void Conductor::record(const Execution& execution, TimePoint started) {
   };
   const std::int64_t begin = nanoseconds(started);
   const std::int64_t end = nowNanoseconds();
-  const std::string kind(name(execution.parts().front().meta->kind));
-  const TimelineArgument batch[] = {
+  const std::string kind(control::name(execution.parts().front().meta->kind));
+  const observe::TimelineArgument batch[] = {
       {"tensors", static_cast<std::int64_t>(execution.parts().size())},
       {"bytes", execution.bytes()},
   };
@@ -429,7 +429,7 @@ void Conductor::record(const Execution& execution, TimePoint started) {
       lane = lanes_.emplace(tensor, static_cast<int>(lanes_.size()) + 1).first;
       timeline_.nameLane(lane->second, tensor);
     }
-    const TimelineArgument size[] = {{"bytes", part.meta->bytes()}};
+    const observe::TimelineArgument size[] = {{"bytes", part.meta->bytes()}};
     timeline_.event("wait for all", "tensor", nanoseconds(part.entry->submitted), begin, {},
                     lane->second);
     timeline_.event(kind, "tensor", begin, end, size, lane->second);
@@ -526,4 +526,4 @@ void Conductor::endThreads() {
   completionThread_.stop();
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

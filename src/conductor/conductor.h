@@ -31,7 +31,7 @@
 #include "conductor/watch_listener.h"
 #include "observe/timeline.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Conductor final : public SetObserver, public WatchListener {
  public:
@@ -58,7 +58,8 @@ class Conductor final : public SetObserver, public WatchListener {
   };
 
   // All outlive it. network: null without other machines.
-  Conductor(Bell& bell, Fates& fates, Network* network, Timeline& timeline, Options options);
+  Conductor(Bell& bell, Fates& fates, Network* network, observe::Timeline& timeline,
+            Options options);
   // stop() must have been called.
   ~Conductor() override;
   // Once, before anything is submitted.
@@ -139,7 +140,7 @@ class Conductor final : public SetObserver, public WatchListener {
   Bell& bell_;
   Fates& fates_;
   Network* const network_;
-  Timeline& timeline_;
+  observe::Timeline& timeline_;
   const Options options_;
 
   Mutex drive_;
@@ -181,4 +182,4 @@ class Conductor final : public SetObserver, public WatchListener {
   std::thread background_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

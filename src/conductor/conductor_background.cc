@@ -4,7 +4,7 @@
 #include "base/futex.h"
 #include "conductor/conductor.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // It competes with the program's own work, so it hardly spins.
@@ -81,4 +81,4 @@ void Conductor::driveInBackground() {
   stepDown();
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

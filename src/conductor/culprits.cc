@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // The watch hears of an end, and judges it, within this time.
@@ -44,4 +44,4 @@ std::optional<Culprits::Leaving> Culprits::leavingOf(int member) {
                  blame.rank};
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

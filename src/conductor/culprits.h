@@ -11,7 +11,7 @@
 #include "conductor/members.h"
 #include "conductor/set_observer.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Culprits {
  public:
@@ -36,4 +36,4 @@ class Culprits {
   const Members& members_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // What this thread has still to run; null: it is in no callback.
@@ -45,4 +45,4 @@ void DirectCallbacks::awaitAll() const {
 
 bool DirectCallbacks::isInside() { return running != nullptr; }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace farandole {
+namespace farandole::conductor {
 
 class DirectCallbacks {
  public:
@@ -40,4 +40,4 @@ class DirectCallbacks {
   std::atomic<std::int64_t> owed_{0};  // noted, and not yet through
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Endurance {
  public:
@@ -32,4 +32,4 @@ class Endurance {
   int score_ = kMost;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

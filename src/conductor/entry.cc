@@ -1,6 +1,6 @@
 #include "conductor/entry.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 // Every field; one by one, because to make a new one and move the memory over costs ten times this.
 void Entry::renew() {
@@ -37,8 +37,8 @@ void Entry::renew() {
 
 std::string nameOf(const Entry& entry) {
   if (!entry.request.name.empty() || !entry.exchange) return entry.request.name;
-  return "ordered " + std::string(name(entry.request.meta.kind)) + " " +
+  return "ordered " + std::string(control::name(entry.request.meta.kind)) + " " +
          std::to_string(entry.place + 1);
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

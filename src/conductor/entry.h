@@ -22,7 +22,7 @@
 #include "control/meta.h"
 #include "control/ordered_channel.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class CompletionQueue;
 
@@ -35,8 +35,8 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 
 // A checked request: what api/ makes of a farandole_request.
 struct Request {
-  std::string name;  // empty: named by call order
-  Meta meta;         // root is a member index; for send and recv the peer (or kAnyRank)
+  std::string name;    // empty: named by call order
+  control::Meta meta;  // root is a member index; for send and recv the peer (or kAnyRank)
   const void* input = nullptr;
   void* output = nullptr;
   // The room there. Nothing behind it is written, whatever the other ranks say.
@@ -68,9 +68,9 @@ struct Outcome {
   std::unique_ptr<void, FreeDeleter> owned;  // the data, if the library owns it
 };
 
-struct Entry final : OrderedOperation {
+struct Entry final : control::OrderedOperation {
   const std::string& orderedName() const override { return request.name; }
-  const Meta& orderedMeta() const override { return request.meta; }
+  const control::Meta& orderedMeta() const override { return request.meta; }
   TimePoint orderedSince() const override { return submitted; }
   // To be used for another operation, once done; keeps what memory it has.
   void renew();
@@ -80,7 +80,7 @@ struct Entry final : OrderedOperation {
   Request request;
   TimePoint submitted;
   // It needs no agreement; set when it is submitted.
-  std::optional<Exchange> exchange;
+  std::optional<collective::Exchange> exchange;
   Outcome outcome;
   std::atomic<bool> done{false};
 };
@@ -89,4 +89,4 @@ using EntryPtr = std::shared_ptr<Entry>;
 // For messages: the caller's name for it, or which one it was.
 std::string nameOf(const Entry& entry);
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -7,7 +7,7 @@
 #include "collective/segments.h"
 #include "conductor/output.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 std::int64_t sum(std::span<const std::int64_t> values) {
@@ -36,58 +36,63 @@ void appendSplits(std::vector<std::int64_t>& to, std::span<const std::int64_t> g
 
 }  // namespace
 
-Execution::Execution(Communicator& communicator, std::vector<Part> parts, int joined)
+Execution::Execution(collective::Communicator& communicator, std::vector<Part> parts, int joined)
     : communicator_(communicator),
       parts_(std::move(parts)),
       joined_(joined),
       way_(wayOf(parts_.front().meta->kind)),
       settled_(way_.exchange == nullptr) {}
 
-Execution::Way Execution::wayOf(Kind kind) {
+Execution::Way Execution::wayOf(control::Kind kind) {
   using E = Execution;
   switch (kind) {
-    case Kind::kAllreduce: return {&E::startAllreduce};
-    case Kind::kAllgather: return {&E::startAllgather, &E::exchangeRows, &E::weighAllgather};
-    case Kind::kBroadcast: return {&E::startBroadcast};
-    case Kind::kAlltoall: return {&E::startAlltoall, &E::exchangeSplits, &E::weighAlltoall};
-    case Kind::kReducescatter: return {&E::startReducescatter};
-    case Kind::kReduce: return {&E::startReduce};
-    case Kind::kGather: return {&E::startGather, &E::exchangeRows, &E::weighGather};
-    case Kind::kScatter: return {&E::startScatter, &E::exchangeRootsSplits, &E::weighScatter};
-    case Kind::kBarrier:
-    case Kind::kJoin:
-    case Kind::kSend:
-    case Kind::kReceive: break;
+    case control::Kind::kAllreduce: return {&E::startAllreduce};
+    case control::Kind::kAllgather:
+      return {&E::startAllgather, &E::exchangeRows, &E::weighAllgather};
+    case control::Kind::kBroadcast: return {&E::startBroadcast};
+    case control::Kind::kAlltoall:
+      return {&E::startAlltoall, &E::exchangeSplits, &E::weighAlltoall};
+    case control::Kind::kReducescatter: return {&E::startReducescatter};
+    case control::Kind::kReduce: return {&E::startReduce};
+    case control::Kind::kGather: return {&E::startGather, &E::exchangeRows, &E::weighGather};
+    case control::Kind::kScatter:
+      return {&E::startScatter, &E::exchangeRootsSplits, &E::weighScatter};
+    case control::Kind::kBarrier:
+    case control::Kind::kJoin:
+    case control::Kind::kSend:
+    case control::Kind::kReceive: break;
   }
   return {&E::startBarrier};
 }
 
-Progress Execution::settle() {
+collective::Progress Execution::settle() {
   if (!settled_) {
     if (operation_ == nullptr) operation_ = (this->*way_.exchange)();
-    const Progress now = operation_->progress();
-    if (now == Progress::kPending) return now;
-    if (now == Progress::kFailed) {
+    const collective::Progress now = operation_->progress();
+    if (now == collective::Progress::kPending) return now;
+    if (now == collective::Progress::kFailed) {
       status_ = operation_->status();
       state_ = now;
     } else if (!(this->*way_.weigh)()) {
-      state_ = tooSmall_ ? Progress::kDone : Progress::kFailed;
+      state_ = tooSmall_ ? collective::Progress::kDone : collective::Progress::kFailed;
     }
     settled_ = true;
   }
-  return state_ == Progress::kFailed ? state_ : Progress::kDone;
+  return state_ == collective::Progress::kFailed ? state_ : collective::Progress::kDone;
 }
 
-Progress Execution::progress() {
-  if (!settled_ && settle() == Progress::kPending) return Progress::kPending;
-  if (state_ != Progress::kPending) return state_;
+collective::Progress Execution::progress() {
+  if (!settled_ && settle() == collective::Progress::kPending)
+    return collective::Progress::kPending;
+  if (state_ != collective::Progress::kPending) return state_;
   if (!started_) {
     started_ = true;
     operation_ = (this->*way_.start)();
   }
-  const Progress now = operation_ == nullptr ? Progress::kFailed : operation_->progress();
-  if (now == Progress::kPending) return now;
-  if (now == Progress::kDone) {
+  const collective::Progress now =
+      operation_ == nullptr ? collective::Progress::kFailed : operation_->progress();
+  if (now == collective::Progress::kPending) return now;
+  if (now == collective::Progress::kDone) {
     finish();
   } else if (operation_ != nullptr) {
     status_ = operation_->status();
@@ -100,7 +105,7 @@ void Execution::finish() {
     if (!part.entry) continue;
     const auto& request = part.entry->request;
     const bool copiesAtRoot =
-        part.meta->kind == Kind::kBroadcast && communicator_.rank() == part.meta->root;
+        part.meta->kind == control::Kind::kBroadcast && communicator_.rank() == part.meta->root;
     // The engine sends a root's data from where it lies.
     if (copiesAtRoot && part.entry->outcome.data != request.input &&
         part.entry->outcome.bytes > 0) {
@@ -125,7 +130,8 @@ const void* Execution::inputBeside(const Part& part, std::int64_t count, const v
   const void* in = part.entry->request.input;
   const std::size_t element = sizeOf(part.meta->dtype);
   const std::size_t bytes = static_cast<std::size_t>(count) * element;
-  if (in == own || !overlap(in, bytes, out, static_cast<std::size_t>(outCount) * element)) {
+  if (in == own ||
+      !collective::overlap(in, bytes, out, static_cast<std::size_t>(outCount) * element)) {
     return in;
   }
   void* copied = scratch(bytes);
@@ -143,20 +149,20 @@ void* Execution::outputFor(const Part& part, std::optional<std::int64_t> rows) {
   return *memory;
 }
 
-Scale Execution::scaleOf(const Meta& meta) const {
+Scale Execution::scaleOf(const control::Meta& meta) const {
   Scale scale{meta.prescale, meta.postscale, 1};
   // Those that have joined do not count: the average is over the ranks that brought data.
   if (meta.op == ReduceOp::kAverage) scale.divisor = communicator_.size() - joined_;
   return scale;
 }
 
-ReduceOp Execution::engineOp(const Meta& meta) {
+ReduceOp Execution::engineOp(const control::Meta& meta) {
   return meta.op == ReduceOp::kAverage ? ReduceOp::kSum : meta.op;
 }
 
-OperationPtr Execution::startAllreduce() {
-  const Meta& first = *parts_.front().meta;
-  std::vector<Piece> pieces;
+collective::OperationPtr Execution::startAllreduce() {
+  const control::Meta& first = *parts_.front().meta;
+  std::vector<collective::Piece> pieces;
   pieces.reserve(parts_.size());
   for (const auto& part : parts_) {
     const std::int64_t count = part.meta->elements();
@@ -174,9 +180,9 @@ OperationPtr Execution::startAllreduce() {
   return communicator_.allreduce(pieces, first.dtype, engineOp(first), scaleOf(first));
 }
 
-OperationPtr Execution::startBroadcast() {
-  const Meta& first = *parts_.front().meta;
-  std::vector<Piece> pieces;
+collective::OperationPtr Execution::startBroadcast() {
+  const control::Meta& first = *parts_.front().meta;
+  std::vector<collective::Piece> pieces;
   pieces.reserve(parts_.size());
   for (const auto& part : parts_) {
     void* out =
@@ -190,7 +196,7 @@ OperationPtr Execution::startBroadcast() {
   return communicator_.broadcast(pieces, first.dtype, first.root);
 }
 
-OperationPtr Execution::startReduce() {
+collective::OperationPtr Execution::startReduce() {
   const Part& part = parts_.front();
   const bool root = communicator_.rank() == part.meta->root;
   void* out = root ? outputFor(part) : nullptr;
@@ -200,7 +206,7 @@ OperationPtr Execution::startReduce() {
                               part.meta->root);
 }
 
-OperationPtr Execution::startReducescatter() {
+collective::OperationPtr Execution::startReducescatter() {
   const Part& part = parts_.front();
   sizes_.reserve(static_cast<std::size_t>(communicator_.size()));
   appendSplits(sizes_, part.meta->splits, part.meta->rows(), communicator_.size());
@@ -213,19 +219,19 @@ OperationPtr Execution::startReducescatter() {
                                      engineOp(*part.meta), scaleOf(*part.meta));
 }
 
-OperationPtr Execution::startBarrier() { return communicator_.barrier(); }
+collective::OperationPtr Execution::startBarrier() { return communicator_.barrier(); }
 
 std::int64_t Execution::room() const {
   const EntryPtr& entry = parts_.front().entry;
   return entry ? entry->request.outputBytes : kNoLimit;
 }
 
-OperationPtr Execution::exchange() {
+collective::OperationPtr Execution::exchange() {
   told_.resize(static_cast<std::size_t>(sum(counts_)));
   return communicator_.allgather(mine_.data(), told_.data(), counts_, DType::kInt64);
 }
 
-OperationPtr Execution::exchangeRows() {
+collective::OperationPtr Execution::exchangeRows() {
   const Part& part = parts_.front();
   mine_ = {room(), part.entry ? part.entry->request.meta.rows() : 0};
   counts_.assign(static_cast<std::size_t>(communicator_.size()), 2);
@@ -233,7 +239,7 @@ OperationPtr Execution::exchangeRows() {
 }
 
 std::int64_t Execution::rowBytes() const {
-  const Meta& meta = *parts_.front().meta;
+  const control::Meta& meta = *parts_.front().meta;
   return meta.rowElements() * static_cast<std::int64_t>(sizeOf(meta.dtype));
 }
 
@@ -282,7 +288,7 @@ bool Execution::weighAllgather() {
   return true;
 }
 
-OperationPtr Execution::startAllgather() {
+collective::OperationPtr Execution::startAllgather() {
   const Part& part = parts_.front();
   void* out = nullptr;
   if (part.entry) {
@@ -308,7 +314,7 @@ bool Execution::weighGather() {
   return takeRows(row) && hasRoom(root, told_[2 * static_cast<std::size_t>(root)], rows_ * row);
 }
 
-OperationPtr Execution::startGather() {
+collective::OperationPtr Execution::startGather() {
   const Part& part = parts_.front();
   void* out = nullptr;
   const void* in = part.entry->request.input;
@@ -323,7 +329,7 @@ OperationPtr Execution::startGather() {
   return communicator_.gather(in, out, counts_, part.meta->dtype, part.meta->root);
 }
 
-OperationPtr Execution::exchangeSplits() {
+collective::OperationPtr Execution::exchangeSplits() {
   const Request& request = parts_.front().entry->request;
   const auto members = static_cast<std::size_t>(communicator_.size());
   mine_.reserve(members + 1);
@@ -352,7 +358,7 @@ bool Execution::weighAlltoall() {
   return true;
 }
 
-OperationPtr Execution::startAlltoall() {
+collective::OperationPtr Execution::startAlltoall() {
   const Part& part = parts_.front();
   const std::int64_t row = rowBytes();
   std::int64_t sent = 0;
@@ -370,7 +376,7 @@ OperationPtr Execution::startAlltoall() {
   return communicator_.alltoall(in, sendCounts, out, counts_, part.meta->dtype);
 }
 
-OperationPtr Execution::exchangeRootsSplits() {
+collective::OperationPtr Execution::exchangeRootsSplits() {
   const Part& part = parts_.front();
   const auto members = static_cast<std::size_t>(communicator_.size());
   mine_ = {room()};
@@ -403,7 +409,7 @@ bool Execution::weighScatter() {
   return true;
 }
 
-OperationPtr Execution::startScatter() {
+collective::OperationPtr Execution::startScatter() {
   const Part& part = parts_.front();
   const int me = communicator_.rank();
   const auto mine = static_cast<std::size_t>(me);
@@ -417,4 +423,4 @@ OperationPtr Execution::startScatter() {
   return communicator_.scatter(in, out, counts_, part.meta->dtype, part.meta->root);
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

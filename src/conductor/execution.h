@@ -14,15 +14,15 @@
 #include "collective/communicator.h"
 #include "conductor/entry.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Execution {
  public:
   struct Part {
-    Part(EntryPtr operation, std::shared_ptr<const Meta> plan)
+    Part(EntryPtr operation, std::shared_ptr<const control::Meta> plan)
         : entry(std::move(operation)), meta(std::move(plan)) {}
-    EntryPtr entry;                    // null: this rank has joined
-    std::shared_ptr<const Meta> meta;  // the plan's; a scatter's shape is the root's
+    EntryPtr entry;                             // null: this rank has joined
+    std::shared_ptr<const control::Meta> meta;  // the plan's; a scatter's shape is the root's
   };
 
   // Somebody's output that the result does not fit into.
@@ -33,12 +33,12 @@ class Execution {
   };
 
   // parts: one, or several fusible ones. joined: how many members bring neutral elements.
-  Execution(Communicator& communicator, std::vector<Part> parts, int joined);
+  Execution(collective::Communicator& communicator, std::vector<Part> parts, int joined);
 
   // Until all members know whether the results fit: kDone, with tooSmall() if one does not. At once
   // where every member knows the size.
-  Progress settle();
-  Progress progress();
+  collective::Progress settle();
+  collective::Progress progress();
   // As Operation::moved.
   bool moved() const { return operation_ != nullptr && operation_->moved(); }
   // As Operation::nap.
@@ -55,32 +55,32 @@ class Execution {
   // How an operation goes. Where others decide how large the result is, sizes are exchanged and
   // weighed first: false if the result does not fit somewhere, or if they make no sense.
   struct Way {
-    OperationPtr (Execution::*start)();
-    OperationPtr (Execution::*exchange)() = nullptr;
+    collective::OperationPtr (Execution::*start)();
+    collective::OperationPtr (Execution::*exchange)() = nullptr;
     bool (Execution::*weigh)() = nullptr;
   };
 
-  OperationPtr startAllreduce();
-  OperationPtr startBroadcast();
-  OperationPtr startReduce();
-  OperationPtr startReducescatter();
-  OperationPtr startBarrier();
+  collective::OperationPtr startAllreduce();
+  collective::OperationPtr startBroadcast();
+  collective::OperationPtr startReduce();
+  collective::OperationPtr startReducescatter();
+  collective::OperationPtr startBarrier();
   // The exchange: mine_ of every member, which begins with the room for its output, into told_.
   // counts_: how many numbers each member tells.
-  OperationPtr exchange();
-  OperationPtr exchangeRows();
+  collective::OperationPtr exchange();
+  collective::OperationPtr exchangeRows();
   bool weighAllgather();
-  OperationPtr startAllgather();
+  collective::OperationPtr startAllgather();
   bool weighGather();
-  OperationPtr startGather();
-  OperationPtr exchangeSplits();
+  collective::OperationPtr startGather();
+  collective::OperationPtr exchangeSplits();
   bool weighAlltoall();
-  OperationPtr startAlltoall();
-  OperationPtr exchangeRootsSplits();
+  collective::OperationPtr startAlltoall();
+  collective::OperationPtr exchangeRootsSplits();
   bool weighScatter();
-  OperationPtr startScatter();
+  collective::OperationPtr startScatter();
 
-  static Way wayOf(Kind kind);
+  static Way wayOf(control::Kind kind);
   void finish();
 
   // Memory for a part's output, noted in its outcome; nullptr and a status if there is none. rows:
@@ -103,17 +103,17 @@ class Execution {
   // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
   const void* inputBeside(const Part& part, std::int64_t count, const void* out,
                           std::int64_t outCount, const void* own);
-  Scale scaleOf(const Meta& meta) const;
-  static ReduceOp engineOp(const Meta& meta);
+  Scale scaleOf(const control::Meta& meta) const;
+  static ReduceOp engineOp(const control::Meta& meta);
 
-  Communicator& communicator_;
+  collective::Communicator& communicator_;
   std::vector<Part> parts_;
   const int joined_;
   const Way way_;
   bool settled_;  // every member knows whether the results fit
   bool started_ = false;
-  OperationPtr operation_;
-  Progress state_ = Progress::kPending;
+  collective::OperationPtr operation_;
+  collective::Progress state_ = collective::Progress::kPending;
   Status status_;
   std::int64_t bytes_ = 0;
 
@@ -128,4 +128,4 @@ class Execution {
   std::optional<TooSmall> tooSmall_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Fates {
  public:
@@ -22,4 +22,4 @@ class Fates {
   virtual bool stopped(std::int32_t rank) const = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

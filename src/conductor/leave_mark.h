@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace farandole {
+namespace farandole::conductor {
 
 inline constexpr std::uint32_t kStillHere = 0;
 inline constexpr std::uint32_t kLeftInGoodOrder = 1;
@@ -19,4 +19,4 @@ constexpr std::int32_t culpritOf(std::uint32_t mark) { return static_cast<std::i
 static_assert(hasGivenUp(gaveUpBecauseOf(-1)) && culpritOf(gaveUpBecauseOf(-1)) == -1);
 static_assert(hasGivenUp(gaveUpBecauseOf(0)) && culpritOf(gaveUpBecauseOf(7)) == 7);
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -14,13 +14,13 @@
 #include "conductor/leave_mark.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class LeaveMarks {
  public:
   // localRanks: for every rank its local rank, or -1 if it is on another machine. The neighbourhood
   // outlives this.
-  LeaveMarks(Neighbourhood& neighbourhood, std::vector<int> localRanks)
+  LeaveMarks(machine::Neighbourhood& neighbourhood, std::vector<int> localRanks)
       : neighbourhood_(neighbourhood),
         localRanks_(std::move(localRanks)),
         me_(static_cast<std::size_t>(
@@ -57,17 +57,19 @@ class LeaveMarks {
     return known_[at].compare_exchange_strong(here, mark, std::memory_order_release,
                                               std::memory_order_relaxed);
   }
-  SealedWord& word(int localRank) const { return neighbourhood_.header().leaves[localRank].mark; }
+  machine::SealedWord& word(int localRank) const {
+    return neighbourhood_.header().leaves[localRank].mark;
+  }
   // Whoever is blamed is a rank of this job.
   bool canBe(std::uint64_t mark) const {
     return mark == kLeftInGoodOrder ||
            (mark > kLeftInGoodOrder && mark < gaveUpBecauseOf(0) + localRanks_.size());
   }
 
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
   const std::vector<int> localRanks_;
   const std::size_t me_;
   mutable std::vector<std::atomic<std::uint32_t>> known_;  // by rank: what was seen or told first
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

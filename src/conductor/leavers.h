@@ -11,12 +11,13 @@
 #include "conductor/set_observer.h"
 #include "control/control_channel.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Leavers {
  public:
   // The references outlive it. oneMachine: all members are on this one.
-  Leavers(ControlChannel& control, const Members& members, SetObserver& observer, bool oneMachine)
+  Leavers(control::ControlChannel& control, const Members& members, SetObserver& observer,
+          bool oneMachine)
       : control_(control), observer_(observer), oneMachine_(oneMachine) {
     for (int member = 0; member < members.size(); ++member) {
       if (member != members.me()) others_.push_back({member, members.rank(member), false});
@@ -60,11 +61,11 @@ class Leavers {
     return other.seenGone && !running;
   }
 
-  ControlChannel& control_;
+  control::ControlChannel& control_;
   SetObserver& observer_;
   const bool oneMachine_;
   std::uint32_t endsSeen_ = 0;
   std::vector<Other> others_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -11,12 +11,12 @@
 #include "conductor/leave_marks.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class MachineBell final : public Bell {
  public:
   // The neighbourhood outlives it.
-  explicit MachineBell(Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
+  explicit MachineBell(machine::Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
 
   void ring() override { neighbourhood_.ring(neighbourhood_.rank()); }
   std::uint32_t announceSleep() override { return neighbourhood_.announceSleep(); }
@@ -29,13 +29,13 @@ class MachineBell final : public Bell {
   Status failure() const override { return neighbourhood_.failure(); }
 
  private:
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
 };
 
 class MachineFates final : public Fates {
  public:
   // The references outlive it. stopped: as Fates::stopped; empty: never.
-  MachineFates(const Neighbourhood& neighbourhood, LeaveMarks& marks,
+  MachineFates(const machine::Neighbourhood& neighbourhood, LeaveMarks& marks,
                std::function<bool(std::int32_t)> stopped)
       : neighbourhood_(neighbourhood), marks_(marks), stopped_(std::move(stopped)) {}
 
@@ -49,9 +49,9 @@ class MachineFates final : public Fates {
   bool stopped(std::int32_t rank) const override { return stopped_ && stopped_(rank); }
 
  private:
-  const Neighbourhood& neighbourhood_;
+  const machine::Neighbourhood& neighbourhood_;
   LeaveMarks& marks_;
   const std::function<bool(std::int32_t)> stopped_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

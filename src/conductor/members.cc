@@ -1,6 +1,6 @@
 #include "conductor/members.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 constexpr std::size_t kMostListed = 16;
@@ -28,4 +28,4 @@ Status Members::fault(Code code, std::string text, int member) const {
   return status;
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

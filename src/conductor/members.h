@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Members {
  public:
@@ -36,4 +36,4 @@ class Members {
   const int me_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

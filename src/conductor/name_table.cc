@@ -3,20 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 constexpr std::uint64_t kCallOrderNames = 1024;
 
 // Whether a plan is of this request's operation. Shapes of a scatter are not compared between
 // ranks, but the root's is the one that counts.
-bool fits(const Meta& plan, const Meta& request, int me) {
-  const bool rootsShape = request.kind == Kind::kScatter && request.root == me;
-  return agree(plan, request) && (!rootsShape || plan.shape == request.shape);
+bool fits(const control::Meta& plan, const control::Meta& request, int me) {
+  const bool rootsShape = request.kind == control::Kind::kScatter && request.root == me;
+  return control::agree(plan, request) && (!rootsShape || plan.shape == request.shape);
 }
 
 // Whether the batch can be the group of both of these.
-bool isWholeGroup(const Batch& batch, const Meta& first, const Meta& other) {
+bool isWholeGroup(const control::Batch& batch, const control::Meta& first,
+                  const control::Meta& other) {
   return first.group != 0 && first.group == other.group &&
          static_cast<std::size_t>(first.groupSize) == batch.plans.size();
 }
@@ -32,9 +33,9 @@ bool NameTable::isTaken(const Request& request) const {
          !mayShareName(found->second.inFlight->request, request);
 }
 
-std::string NameTable::nameByCallOrder(Kind kind) {
+std::string NameTable::nameByCallOrder(control::Kind kind) {
   const std::uint64_t call = callOrder_[static_cast<std::size_t>(kind)]++;
-  return std::string(name(kind)) + "#" + std::to_string(call % kCallOrderNames);
+  return std::string(control::name(kind)) + "#" + std::to_string(call % kCallOrderNames);
 }
 
 void NameTable::publish(const EntryPtr& entry) {
@@ -59,9 +60,9 @@ void NameTable::tellSequencer(const EntryPtr& entry, Name& known) {
     const Plan& plan = plans_[static_cast<std::size_t>(known.plan)];
     if (fits(*plan.meta, request.meta, options_.me)) {
       ++counters_.hits;
-      const PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
+      const control::PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
       known.repeated = id;
-      outbox_.send(Repeat{id, options_.isShared(request)});
+      outbox_.send(control::Repeat{id, options_.isShared(request)});
       return;
     }
   }
@@ -71,17 +72,17 @@ void NameTable::tellSequencer(const EntryPtr& entry, Name& known) {
 void NameTable::announce(const Entry& entry) {
   ++counters_.misses;
   const Request& request = entry.request;
-  outbox_.send(Announce{request.name, request.meta, options_.isShared(request)});
+  outbox_.send(control::Announce{request.name, request.meta, options_.isShared(request)});
 }
 
 void NameTable::retract(const Entry& entry) {
-  outbox_.send(Retract{entry.request.name, options_.isShared(entry.request)});
+  outbox_.send(control::Retract{entry.request.name, options_.isShared(entry.request)});
 }
 
 void NameTable::withdraw(const EntryPtr& entry) {
   const auto found = names_.find(entry->request.name);
   if (found == names_.end() || found->second.inFlight != entry || entry->byName) return;
-  outbox_.send(Withdraw{entry->request.name});
+  outbox_.send(control::Withdraw{entry->request.name});
 }
 
 bool NameTable::takeBack(const EntryPtr& entry) {
@@ -114,7 +115,7 @@ bool NameTable::publishDeferred(const std::string& name) {
   return true;
 }
 
-void NameTable::define(Define& entry) {
+void NameTable::define(control::Define& entry) {
   if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
   Plan& plan = plans_[entry.plan.index];
   if (plan.meta && plan.name != entry.name) {
@@ -125,19 +126,19 @@ void NameTable::define(Define& entry) {
     }
   }
   plan.generation = entry.plan.generation;
-  plan.meta = std::make_shared<const Meta>(std::move(entry.meta));
+  plan.meta = std::make_shared<const control::Meta>(std::move(entry.meta));
   plan.name = std::move(entry.name);
   names_[plan.name].plan = entry.plan.index;
 }
 
-EntryPtr NameTable::refuse(const Refuse& entry) {
+EntryPtr NameTable::refuse(const control::Refuse& entry) {
   if (const auto found = names_.find(entry.name); found != names_.end()) found->second.plan = -1;
   const auto& spared = entry.spared;
   if (std::find(spared.begin(), spared.end(), options_.me) != spared.end()) return nullptr;
   return take(entry.name);
 }
 
-void NameTable::resend(const PlanId& plan) {
+void NameTable::resend(const control::PlanId& plan) {
   for (auto& [name, known] : names_) {
     if (!known.inFlight || known.repeated != plan) continue;
     known.repeated.reset();
@@ -148,10 +149,11 @@ void NameTable::resend(const PlanId& plan) {
   }
 }
 
-bool NameTable::partsOf(const Batch& batch, bool joinedHere, std::vector<Execution::Part>& parts) {
+bool NameTable::partsOf(const control::Batch& batch, bool joinedHere,
+                        std::vector<Execution::Part>& parts) {
   ++batches_;
   parts.reserve(batch.plans.size());
-  for (const PlanId& id : batch.plans) {
+  for (const control::PlanId& id : batch.plans) {
     if (id.index >= plans_.size()) return false;
     Plan& plan = plans_[id.index];
     if (plan.generation != id.generation || !plan.meta) return false;
@@ -161,9 +163,9 @@ bool NameTable::partsOf(const Batch& batch, bool joinedHere, std::vector<Executi
         std::exchange(plan.lastBatch, batches_) == batches_) {
       return false;
     }
-    const bool together = parts.empty() || fusible(*parts.front().meta, *plan.meta) ||
+    const bool together = parts.empty() || control::fusible(*parts.front().meta, *plan.meta) ||
                           isWholeGroup(batch, *parts.front().meta, *plan.meta);
-    if (!together || !runsWithout(*plan.meta, batch.joined)) return false;
+    if (!together || !control::runsWithout(*plan.meta, batch.joined)) return false;
     auto& part = parts.emplace_back(nullptr, plan.meta);
     if (joinedHere) continue;
     part.entry = found->second.inFlight;
@@ -200,4 +202,4 @@ std::optional<std::string> NameTable::submittedBefore(TimePoint then) const {
   return std::nullopt;
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -26,7 +26,7 @@
 #include "conductor/submission_outbox.h"
 #include "control/messages.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 // Whether the order of submissions tells it from others of its name.
 inline bool keepsOrder(const Request& request) { return request.ordered && request.group == 0; }
@@ -56,7 +56,7 @@ class NameTable {
   // Whether that name is in flight, so that this request has to be refused.
   bool isTaken(const Request& request) const;
   // For an operation without a name. Such names are used again and again, so that they have plans.
-  std::string nameByCallOrder(Kind kind);
+  std::string nameByCallOrder(control::Kind kind);
 
   // Tells the sequencer, at once or when the name is free.
   void publish(const EntryPtr& entry);
@@ -71,14 +71,14 @@ class NameTable {
   bool anyDeferred() const { return anyDeferred_; }
 
   // What the log says.
-  void define(Define& entry);
+  void define(control::Define& entry);
   // The operation that is refused, or null if it is not this member's.
-  EntryPtr refuse(const Refuse& entry);
+  EntryPtr refuse(const control::Refuse& entry);
   // This member's submission named a plan that the sequencer has forgotten.
-  void resend(const PlanId& plan);
+  void resend(const control::PlanId& plan);
   // The parts of a batch, in its order, without entries if this member has joined. False: the batch
   // has something in it that this member has not submitted like this, or that cannot run together.
-  bool partsOf(const Batch& batch, bool joinedHere, std::vector<Execution::Part>& parts);
+  bool partsOf(const control::Batch& batch, bool joinedHere, std::vector<Execution::Part>& parts);
 
   // Ends the flight of that name, and begins the next one's. Null: there was none.
   EntryPtr take(const std::string& name);
@@ -92,15 +92,16 @@ class NameTable {
  private:
   struct Name {
     EntryPtr inFlight;
-    std::int64_t plan = -1;          // index, or -1: must be announced
-    std::optional<PlanId> repeated;  // what the submission in flight named, if it was a Repeat
-    bool disputed = false;           // the sequencer was asked to give it back
+    std::int64_t plan = -1;  // index, or -1: must be announced
+    std::optional<control::PlanId>
+        repeated;           // what the submission in flight named, if it was a Repeat
+    bool disputed = false;  // the sequencer was asked to give it back
   };
   struct Plan {
     std::uint32_t generation = 0;
     std::string name;
-    std::shared_ptr<const Meta> meta;  // null: never defined
-    std::uint64_t lastBatch = 0;       // the number of the last batch that it was in, from 1
+    std::shared_ptr<const control::Meta> meta;  // null: never defined
+    std::uint64_t lastBatch = 0;  // the number of the last batch that it was in, from 1
   };
 
   bool isHeld(const Entry& entry) const { return entry.byName && options_.isHeld(entry); }
@@ -117,9 +118,9 @@ class NameTable {
   std::unordered_map<std::string, std::deque<EntryPtr>>
       deferred_;                          // their name still in flight: by call order, or ordered
   std::atomic<bool> anyDeferred_{false};  // deferred_ may not be empty
-  std::uint64_t callOrder_[kKindCount] = {};
+  std::uint64_t callOrder_[control::kKindCount] = {};
   std::uint64_t batches_ = 0;
   Counters counters_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

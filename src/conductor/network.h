@@ -1,7 +1,7 @@
 // Network: what the driver does for the traffic with other machines. The driver's alone.
 #pragma once
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Network {
  public:
@@ -18,4 +18,4 @@ class Network {
   virtual void end() = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

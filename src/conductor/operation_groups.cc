@@ -7,7 +7,7 @@
 
 #include "conductor/point_to_point.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 std::uint64_t hashNames(const std::vector<Request*>& requests) {
@@ -22,24 +22,25 @@ std::uint64_t hashNames(const std::vector<Request*>& requests) {
 }  // namespace
 
 Status checkGroup(const Request& request, std::span<const EntryPtr> entries) {
-  if (entries.size() <= kMaxGroupPlans || request.group == 0 ||
-      !othersDecideSize(request.meta.kind)) {
+  if (entries.size() <= control::kMaxGroupPlans || request.group == 0 ||
+      !control::othersDecideSize(request.meta.kind)) {
     return {};
   }
   const auto together = std::count_if(entries.begin(), entries.end(), [&](const auto& other) {
     return other->request.group == request.group;
   });
-  if (static_cast<std::size_t>(together) <= kMaxGroupPlans) return {};
+  if (static_cast<std::size_t>(together) <= control::kMaxGroupPlans) return {};
   return Status::invalid("a group of " + std::to_string(together) + " operations with " +
-                         std::string(name(request.meta.kind)) + " among them: at most " +
-                         std::to_string(kMaxGroupPlans) + " are possible");
+                         std::string(control::name(request.meta.kind)) + " among them: at most " +
+                         std::to_string(control::kMaxGroupPlans) + " are possible");
 }
 
 void identifyGroups(std::span<const EntryPtr> entries) {
   std::unordered_map<std::uint64_t, std::vector<Request*>> groups;
   for (const auto& entry : entries) {
     Request& request = entry->request;
-    const bool named = !isPointToPoint(request.meta.kind) && request.meta.kind != Kind::kJoin;
+    const bool named =
+        !isPointToPoint(request.meta.kind) && request.meta.kind != control::Kind::kJoin;
     if (request.group != 0 && named) groups[request.group].push_back(&request);
   }
   for (const auto& [user, members] : groups) {
@@ -51,4 +52,4 @@ void identifyGroups(std::span<const EntryPtr> entries) {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

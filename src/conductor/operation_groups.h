@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "conductor/entry.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 // Whether the group of that request, one of the entries, is larger than it may be: an error.
 Status checkGroup(const Request& request, std::span<const EntryPtr> entries);
@@ -15,4 +15,4 @@ Status checkGroup(const Request& request, std::span<const EntryPtr> entries);
 // names, whatever the caller calls the group.
 void identifyGroups(std::span<const EntryPtr> entries);
 
-}  // namespace farandole
+}  // namespace farandole::conductor

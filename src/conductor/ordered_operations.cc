@@ -4,46 +4,47 @@
 
 #include "conductor/output.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
-EntryPtr entryOf(OrderedOperationPtr operation) {
+EntryPtr entryOf(control::OrderedOperationPtr operation) {
   // Only entries were given to the channel.
   return std::static_pointer_cast<Entry>(std::move(operation));
 }
 
-std::vector<EntryPtr> entriesOf(std::vector<OrderedOperationPtr> operations) {
+std::vector<EntryPtr> entriesOf(std::vector<control::OrderedOperationPtr> operations) {
   std::vector<EntryPtr> entries;
   for (auto& operation : operations) entries.push_back(entryOf(std::move(operation)));
   return entries;
 }
 
-OrderedChannel::Options withLimit(OrderedChannel::Options options) {
+control::OrderedChannel::Options withLimit(control::OrderedChannel::Options options) {
   const int members = static_cast<int>(options.memberNames.size());
-  options.mostPayload = static_cast<std::size_t>(Exchange::mostBytes(members));
+  options.mostPayload = static_cast<std::size_t>(collective::Exchange::mostBytes(members));
   return options;
 }
 
 }  // namespace
 
-OrderedOperations::OrderedOperations(OrderedChannel::Options options)
+OrderedOperations::OrderedOperations(control::OrderedChannel::Options options)
     : channel_(withLimit(std::move(options))) {}
 
-std::optional<Exchange> OrderedOperations::exchangeOf(const Meta& meta, int members) {
-  if (!Exchange::serves(members) || meta.group != 0) return std::nullopt;
-  Exchange exchange;
+std::optional<collective::Exchange> OrderedOperations::exchangeOf(const control::Meta& meta,
+                                                                  int members) {
+  if (!collective::Exchange::serves(members) || meta.group != 0) return std::nullopt;
+  collective::Exchange exchange;
   exchange.members = members;
   switch (meta.kind) {
-    case Kind::kBarrier: return exchange;
-    case Kind::kAllreduce: exchange.what = Exchange::What::kAllreduce; break;
-    case Kind::kReduce: exchange.what = Exchange::What::kReduce; break;
-    case Kind::kBroadcast: exchange.what = Exchange::What::kBroadcast; break;
+    case control::Kind::kBarrier: return exchange;
+    case control::Kind::kAllreduce: exchange.what = collective::Exchange::What::kAllreduce; break;
+    case control::Kind::kReduce: exchange.what = collective::Exchange::What::kReduce; break;
+    case control::Kind::kBroadcast: exchange.what = collective::Exchange::What::kBroadcast; break;
     default: return std::nullopt;
   }
   exchange.elements = meta.elements();
   if (meta.op == ReduceOp::kAdasum ||
       exchange.elements * static_cast<std::int64_t>(sizeOf(meta.dtype)) >
-          Exchange::mostBytes(members)) {
+          collective::Exchange::mostBytes(members)) {
     return std::nullopt;
   }
   exchange.dtype = meta.dtype;
@@ -55,7 +56,7 @@ std::optional<Exchange> OrderedOperations::exchangeOf(const Meta& meta, int memb
 
 void OrderedOperations::submit(const EntryPtr& entry) {
   const Request& request = entry->request;
-  const Exchange& exchange = *entry->exchange;
+  const collective::Exchange& exchange = *entry->exchange;
   const std::span data(static_cast<const std::byte*>(request.input), exchange.bytes());
   channel_.submit(entry, data, exchange.receiversOf(channel_.me()));
 }
@@ -63,11 +64,11 @@ void OrderedOperations::submit(const EntryPtr& entry) {
 void OrderedOperations::countByName(const EntryPtr& entry) {
   channel_.countByName(entry);
   std::string& name = entry->request.name;
-  if (name.empty()) name = OrderedChannel::nameAt(entry->place);
+  if (name.empty()) name = control::OrderedChannel::nameAt(entry->place);
 }
 
 Status OrderedOperations::step(std::vector<Finished>& finished) {
-  OrderedChannel::Delivery delivery;
+  control::OrderedChannel::Delivery delivery;
   while (channel_.next(delivery)) {
     finished.push_back(
         {entryOf(std::move(delivery.operation)), std::move(delivery.status), delivery.culprit});
@@ -79,7 +80,7 @@ Status OrderedOperations::step(std::vector<Finished>& finished) {
 void OrderedOperations::finish(Finished& finished,
                                std::span<const std::span<const std::byte>> data) const {
   Entry& entry = *finished.entry;
-  const Exchange& exchange = *entry.exchange;
+  const collective::Exchange& exchange = *entry.exchange;
   if (const int member = exchange.wrongSize(data, channel_.me()); member >= 0) {
     finished.status =
         Status::internal(channel_.nameOf(member) + " sent data of another size than it said");
@@ -109,4 +110,4 @@ std::optional<OrderedOperations::Stall> OrderedOperations::stall(TimePoint now,
 
 std::vector<EntryPtr> OrderedOperations::takeAll() { return entriesOf(channel_.takeAll()); }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -15,7 +15,7 @@
 #include "conductor/entry.h"
 #include "control/ordered_channel.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class OrderedOperations {
  public:
@@ -31,13 +31,13 @@ class OrderedOperations {
   };
 
   // `options.mostPayload` is set here.
-  explicit OrderedOperations(OrderedChannel::Options options);
+  explicit OrderedOperations(control::OrderedChannel::Options options);
 
-  OrderedChannel& channel() { return channel_; }
-  const OrderedChannel& channel() const { return channel_; }
+  control::OrderedChannel& channel() { return channel_; }
+  const control::OrderedChannel& channel() const { return channel_; }
 
   // How such an operation goes directly, if it may: the same answer on all members.
-  static std::optional<Exchange> exchangeOf(const Meta& meta, int members);
+  static std::optional<collective::Exchange> exchangeOf(const control::Meta& meta, int members);
 
   // One that has its exchange.
   void submit(const EntryPtr& entry);
@@ -55,7 +55,7 @@ class OrderedOperations {
   // Turns what all members have sent into the entry's result.
   void finish(Finished& finished, std::span<const std::span<const std::byte>> data) const;
 
-  OrderedChannel channel_;
+  control::OrderedChannel channel_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

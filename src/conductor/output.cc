@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace farandole {
+namespace farandole::conductor {
 
 Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& given,
                             std::optional<std::int64_t> rows) {
@@ -38,4 +38,4 @@ Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& given
   return memory;
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

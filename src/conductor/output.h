@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "conductor/entry.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 // Noted in the entry's outcome, with its size and shape: that one, or with so many rows instead of
 // its first dimension (a scalar then becomes a vector). An error if the caller's memory is
@@ -18,4 +18,4 @@ namespace farandole {
 Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape,
                             std::optional<std::int64_t> rows = std::nullopt);
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-namespace farandole {
+namespace farandole::conductor {
 
 void PointToPoint::add(const EntryPtr& entry) {
   const std::lock_guard lock(mutex_);
@@ -16,8 +16,8 @@ void PointToPoint::add(const EntryPtr& entry) {
 void PointToPoint::start(const EntryPtr& entry) {
   const Request& request = entry->request;
   const auto bytes = static_cast<std::size_t>(request.meta.bytes());
-  Transfer started{entry, nullptr, std::make_unique<Received>()};
-  if (request.meta.kind == Kind::kSend) {
+  Transfer started{entry, nullptr, std::make_unique<collective::Received>()};
+  if (request.meta.kind == control::Kind::kSend) {
     started.operation = communicator_.send(request.input, bytes, request.meta.root, request.tag);
   } else {
     started.operation = communicator_.receive(request.output, bytes, request.meta.root, request.tag,
@@ -30,7 +30,7 @@ void PointToPoint::describe(const Transfer& transfer) const {
   const Request& request = transfer.entry->request;
   Outcome& outcome = transfer.entry->outcome;
   outcome.shape = request.meta.shape;
-  if (request.meta.kind != Kind::kReceive) return;
+  if (request.meta.kind != control::Kind::kReceive) return;
   outcome.data = request.output;
   outcome.bytes = transfer.received->bytes;
   const int source = transfer.received->source;
@@ -51,14 +51,14 @@ bool PointToPoint::advanceAll(TimePoint now, std::vector<Finished>& finished) {
   }
   for (std::size_t i = 0; i < underWay_.size();) {
     Transfer& each = underWay_[i];
-    const Progress progress = each.operation->progress();
-    if (progress == Progress::kPending) {
+    const collective::Progress progress = each.operation->progress();
+    if (progress == collective::Progress::kPending) {
       moved |= each.operation->moved();
       ++i;
       continue;
     }
     Status status = each.operation->status();
-    if (progress == Progress::kFailed && !culprits_.find(status, each.failedAt, now)) {
+    if (progress == collective::Progress::kFailed && !culprits_.find(status, each.failedAt, now)) {
       ++i;
       continue;
     }
@@ -82,4 +82,4 @@ std::vector<EntryPtr> PointToPoint::takeNew() {
   return std::exchange(new_, {});
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

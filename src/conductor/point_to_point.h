@@ -16,9 +16,11 @@
 #include "conductor/entry.h"
 #include "conductor/members.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
-inline bool isPointToPoint(Kind kind) { return kind == Kind::kSend || kind == Kind::kReceive; }
+inline bool isPointToPoint(control::Kind kind) {
+  return kind == control::Kind::kSend || kind == control::Kind::kReceive;
+}
 
 class PointToPoint {
  public:
@@ -28,7 +30,7 @@ class PointToPoint {
   };
 
   // The references outlive it.
-  PointToPoint(Communicator& communicator, const Members& members, Culprits& culprits)
+  PointToPoint(collective::Communicator& communicator, const Members& members, Culprits& culprits)
       : communicator_(communicator), members_(members), culprits_(culprits) {}
 
   void add(const EntryPtr& entry);
@@ -46,8 +48,8 @@ class PointToPoint {
   // What has; to be destroyed only when the engine touches no memory of theirs any more.
   struct Transfer {
     EntryPtr entry;
-    OperationPtr operation;
-    std::unique_ptr<Received> received;
+    collective::OperationPtr operation;
+    std::unique_ptr<collective::Received> received;
     TimePoint failedAt{};
   };
   std::vector<Transfer> takeUnderWay() { return std::exchange(underWay_, {}); }
@@ -57,7 +59,7 @@ class PointToPoint {
   void start(const EntryPtr& entry);
   void describe(const Transfer& transfer) const;
 
-  Communicator& communicator_;
+  collective::Communicator& communicator_;
   const Members& members_;
   Culprits& culprits_;
   std::vector<Transfer> underWay_;
@@ -68,4 +70,4 @@ class PointToPoint {
   std::vector<EntryPtr> new_;  // guarded by mutex_
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -5,7 +5,7 @@
 
 #include "conductor/operation_groups.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // One set must not keep the driver from the others.
@@ -51,13 +51,14 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   for (const auto& entry : entries) {
     Request& request = entry->request;
     entry->exchange = exchangeOf(request);
-    if (isPointToPoint(request.meta.kind) || request.meta.kind == Kind::kJoin) continue;
+    if (isPointToPoint(request.meta.kind) || request.meta.kind == control::Kind::kJoin) continue;
     if (entry->exchange) {
       ++orderedInFlight_;
       ordered_->submit(entry);
       continue;
     }
-    if (request.ordered && ordered_ && Exchange::serves(size())) ordered_->countByName(entry);
+    if (request.ordered && ordered_ && collective::Exchange::serves(size()))
+      ordered_->countByName(entry);
     if (request.name.empty()) request.name = names_.nameByCallOrder(request.meta.kind);
     anyGroup |= request.group != 0;
   }
@@ -69,14 +70,14 @@ Status ProcessSet::submit(std::span<const EntryPtr> entries) {
 }
 
 Status ProcessSet::check(std::span<const EntryPtr> entries) const {
-  if (inFlight_ + entries.size() > kMaxPlans) {
-    return Status::invalid("more than " + std::to_string(kMaxPlans) +
+  if (inFlight_ + entries.size() > control::kMaxPlans) {
+    return Status::invalid("more than " + std::to_string(control::kMaxPlans) +
                            " operations would be in flight in process set " + std::to_string(id_) +
                            ": wait for some of them first");
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Request& request = entries[i]->request;
-    if (request.meta.kind == Kind::kJoin) {
+    if (request.meta.kind == control::Kind::kJoin) {
       if (!join_) continue;
       return Status(Code::kDuplicateName, "this rank has already joined and waits for the others");
     }
@@ -104,17 +105,17 @@ bool ProcessSet::inSharedMemory(const Request& request) const {
   return isShared_(request.input, bytes) && isShared_(request.output, bytes);
 }
 
-std::optional<Exchange> ProcessSet::exchangeOf(const Request& request) const {
+std::optional<collective::Exchange> ProcessSet::exchangeOf(const Request& request) const {
   if (!ordered_ || !keepsOrder(request)) return std::nullopt;
   return OrderedOperations::exchangeOf(request.meta, size());
 }
 
 void ProcessSet::publish(const EntryPtr& entry) {
-  const Kind kind = entry->request.meta.kind;
+  const control::Kind kind = entry->request.meta.kind;
   if (isPointToPoint(kind)) return pointToPoint_.add(entry);
-  if (kind != Kind::kJoin) return names_.publish(entry);
+  if (kind != control::Kind::kJoin) return names_.publish(entry);
   join_ = entry;
-  outbox_.send(Join{});
+  outbox_.send(control::Join{});
 }
 
 void ProcessSet::cancel(const EntryPtr& entry) {
@@ -165,13 +166,13 @@ bool ProcessSet::sequence(TimePoint now) {
 }
 
 bool ProcessSet::readLog(TimePoint now) {
-  const RingRead read = control_->nextEntry(bytes_);
-  if (read == RingRead::kEmpty) return false;
-  if (read == RingRead::kTooMuch) {
+  const control::RingRead read = control_->nextEntry(bytes_);
+  if (read == control::RingRead::kEmpty) return false;
+  if (read == control::RingRead::kTooMuch) {
     corrupt(members_.name(0) + " sends more of the log than it was allowed to");
     return true;
   }
-  if (read != RingRead::kRecord || !decode(bytes_, size(), entry_)) {
+  if (read != control::RingRead::kRecord || !control::decode(bytes_, size(), entry_)) {
     corrupt("the log makes no sense");
     return true;
   }
@@ -180,12 +181,12 @@ bool ProcessSet::readLog(TimePoint now) {
   return true;
 }
 
-void ProcessSet::handle(Define& entry, TimePoint) {
+void ProcessSet::handle(control::Define& entry, TimePoint) {
   const std::lock_guard lock(mutex_);
   names_.define(entry);
 }
 
-void ProcessSet::handle(Batch& entry, TimePoint now) {
+void ProcessSet::handle(control::Batch& entry, TimePoint now) {
   std::vector<Execution::Part> parts;
   const bool joinedHere =
       std::find(entry.joined.begin(), entry.joined.end(), me()) != entry.joined.end();
@@ -200,7 +201,7 @@ void ProcessSet::handle(Batch& entry, TimePoint now) {
   runner_.start(std::move(parts), static_cast<int>(entry.joined.size()), now, control_->position());
 }
 
-void ProcessSet::handle(Refuse& entry, TimePoint) {
+void ProcessSet::handle(control::Refuse& entry, TimePoint) {
   EntryPtr refused;
   {
     const std::lock_guard lock(mutex_);
@@ -209,7 +210,7 @@ void ProcessSet::handle(Refuse& entry, TimePoint) {
   if (refused) complete(refused, members_.fault(Code::kMismatch, entry.text, entry.culprit));
 }
 
-void ProcessSet::handle(Joined& entry, TimePoint) {
+void ProcessSet::handle(control::Joined& entry, TimePoint) {
   EntryPtr join;
   {
     const std::lock_guard lock(mutex_);
@@ -221,13 +222,13 @@ void ProcessSet::handle(Joined& entry, TimePoint) {
   complete(join, {});
 }
 
-void ProcessSet::handle(Resend& entry, TimePoint) {
+void ProcessSet::handle(control::Resend& entry, TimePoint) {
   if (entry.member != me()) return;
   const std::lock_guard lock(mutex_);
   names_.resend(entry.plan);
 }
 
-void ProcessSet::handle(Withdrawn& entry, TimePoint) {
+void ProcessSet::handle(control::Withdrawn& entry, TimePoint) {
   if (entry.member != me()) return;
   EntryPtr withdrawn;
   {
@@ -239,7 +240,7 @@ void ProcessSet::handle(Withdrawn& entry, TimePoint) {
   complete(withdrawn, Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
 }
 
-void ProcessSet::handle(Abort& entry, TimePoint) {
+void ProcessSet::handle(control::Abort& entry, TimePoint) {
   observer_.broken(members_.fault(Code::kPeerLost, entry.text, entry.culprit));
 }
 
@@ -401,4 +402,4 @@ void ProcessSet::corrupt(const std::string& what) {
       Status::internal("control channel of process set " + std::to_string(id_) + ": " + what));
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -36,7 +36,7 @@
 #include "control/control_channel.h"
 #include "control/sequencer.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class ProcessSet {
  public:
@@ -47,10 +47,10 @@ class ProcessSet {
     std::vector<std::int32_t> ranks;  // global, in the order of the set
     int me = 0;                       // index of this rank
     std::vector<std::string> hosts;   // of the members
-    std::unique_ptr<ControlChannel> control;
-    std::unique_ptr<Communicator> communicator;
-    std::unique_ptr<Sequencer> sequencer;        // on member 0 only
-    std::unique_ptr<OrderedOperations> ordered;  // null: ordered operations are like all others
+    std::unique_ptr<control::ControlChannel> control;
+    std::unique_ptr<collective::Communicator> communicator;
+    std::unique_ptr<control::Sequencer> sequencer;  // on member 0 only
+    std::unique_ptr<OrderedOperations> ordered;     // null: ordered operations are like all others
     bool betweenMachines = false;
     // True if that memory lies in this rank's arena; any thread.
     std::function<bool(const void*, std::size_t)> isShared;
@@ -64,8 +64,8 @@ class ProcessSet {
   const std::vector<std::int32_t>& ranks() const { return members_.ranks(); }
   int me() const { return members_.me(); }
   int size() const { return members_.size(); }
-  ControlChannel& control() { return *control_; }
-  Communicator& communicator() { return *communicator_; }
+  control::ControlChannel& control() { return *control_; }
+  collective::Communicator& communicator() { return *communicator_; }
 
   // All or nothing; kDuplicateName names the first offender.
   Status submit(std::span<const EntryPtr> entries);
@@ -106,7 +106,7 @@ class ProcessSet {
   Status check(std::span<const EntryPtr> entries) const;
   bool isDuplicate(std::span<const EntryPtr> before, const Request& request) const;
   // How it goes without agreement, if it may.
-  std::optional<Exchange> exchangeOf(const Request& request) const;
+  std::optional<collective::Exchange> exchangeOf(const Request& request) const;
   bool inSharedMemory(const Request& request) const;
   // To where it goes; only what goes by its name is left over, with a name.
   void publish(const EntryPtr& entry);
@@ -123,13 +123,13 @@ class ProcessSet {
   bool checkLeavers();
   // Ends everything in flight because that member has left; false: the true cause is not known yet.
   bool endBecauseOf(int member);
-  void handle(Define& entry, TimePoint now);
-  void handle(Batch& entry, TimePoint now);
-  void handle(Refuse& entry, TimePoint now);
-  void handle(Joined& entry, TimePoint now);
-  void handle(Resend& entry, TimePoint now);
-  void handle(Withdrawn& entry, TimePoint now);
-  void handle(Abort& entry, TimePoint now);
+  void handle(control::Define& entry, TimePoint now);
+  void handle(control::Batch& entry, TimePoint now);
+  void handle(control::Refuse& entry, TimePoint now);
+  void handle(control::Joined& entry, TimePoint now);
+  void handle(control::Resend& entry, TimePoint now);
+  void handle(control::Withdrawn& entry, TimePoint now);
+  void handle(control::Abort& entry, TimePoint now);
   void complete(const EntryPtr& entry, Status status);
   void corrupt(const std::string& what);
 
@@ -141,8 +141,8 @@ class ProcessSet {
   const std::function<bool(const void*, std::size_t)> isShared_;
   const std::function<void(const Status&)> endTraffic_;
   SetObserver& observer_;
-  const std::unique_ptr<ControlChannel> control_;
-  const std::unique_ptr<Communicator> communicator_;
+  const std::unique_ptr<control::ControlChannel> control_;
+  const std::unique_ptr<collective::Communicator> communicator_;
   const std::unique_ptr<OrderedOperations> ordered_;  // synchronises itself
 
   std::atomic<std::size_t> inFlight_{0};
@@ -164,9 +164,9 @@ class ProcessSet {
   PointToPoint pointToPoint_;
   // Memory that is used again: the last entry of the log, as bytes and decoded; what has ended.
   std::vector<std::byte> bytes_;
-  LogEntry entry_;
+  control::LogEntry entry_;
   std::vector<OrderedOperations::Finished> finished_;
   std::vector<PointToPoint::Finished> transferred_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

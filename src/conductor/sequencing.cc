@@ -1,6 +1,6 @@
 #include "conductor/sequencing.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // One member must not keep the sequencer from the others: more than a ring holds.
@@ -16,8 +16,8 @@ bool Sequencing::step(TimePoint now, std::uint64_t executed) {
   const bool mayRead = unappended_.empty() || unappended_.size() < kMostUnappended;
   for (int member = 0; mayRead && member < members_.size(); ++member) {
     for (int i = 0; i < kSubmissionsPerStep; ++i) {
-      const RingRead read = control_.nextSubmission(member, record_);
-      if (read == RingRead::kEmpty) break;
+      const control::RingRead read = control_.nextSubmission(member, record_);
+      if (read == control::RingRead::kEmpty) break;
       moved = true;
       if (trouble_ = take(member, read, now); !trouble_.ok()) return true;
     }
@@ -25,7 +25,7 @@ bool Sequencing::step(TimePoint now, std::uint64_t executed) {
   if (sequencer_->undecided()) {
     sequencer_->decide({batches_ == executed, control_.anyoneWaits(), now}, decided_);
     for (const auto& entry : decided_) {
-      if (std::holds_alternative<Batch>(entry)) ++batches_;
+      if (std::holds_alternative<control::Batch>(entry)) ++batches_;
       append(entry);
       moved = true;
     }
@@ -34,19 +34,20 @@ bool Sequencing::step(TimePoint now, std::uint64_t executed) {
   return moved || (!unappended_.empty() && flush());
 }
 
-Status Sequencing::take(int member, RingRead read, TimePoint now) {
-  if (read == RingRead::kTooMuch) {
+Status Sequencing::take(int member, control::RingRead read, TimePoint now) {
+  if (read == control::RingRead::kTooMuch) {
     return Status::internal(members_.name(member) +
                             " sends more submissions than it was allowed to");
   }
-  if (read != RingRead::kRecord || !decode(record_, members_.size(), submission_)) {
+  if (read != control::RingRead::kRecord ||
+      !control::decode(record_, members_.size(), submission_)) {
     return Status::internal("a submission of " + members_.name(member) + " makes no sense");
   }
   return sequencer_->submit(member, std::move(submission_), now);
 }
 
-void Sequencing::append(const LogEntry& entry) {
-  encode(entry, entry_);
+void Sequencing::append(const control::LogEntry& entry) {
+  control::encode(entry, entry_);
   const auto record = entry_.bytes();
   if (!unappended_.empty()) flush();
   if (!unappended_.empty() || !control_.append(record)) {
@@ -63,4 +64,4 @@ bool Sequencing::flush() {
   return moved;
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -16,12 +16,13 @@
 #include "control/control_channel.h"
 #include "control/sequencer.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Sequencing {
  public:
   // The references outlive it.
-  Sequencing(std::unique_ptr<Sequencer> sequencer, ControlChannel& control, const Members& members)
+  Sequencing(std::unique_ptr<control::Sequencer> sequencer, control::ControlChannel& control,
+             const Members& members)
       : sequencer_(std::move(sequencer)), control_(control), members_(members) {}
 
   // Reads, decides and appends. executed: how many batches this member has executed. True if
@@ -30,25 +31,25 @@ class Sequencing {
   // Not ok: a member does not keep to the protocol; nothing more is sequenced.
   const Status& trouble() const { return trouble_; }
   // Puts an entry into the log, now or when there is room.
-  void append(const LogEntry& entry);
+  void append(const control::LogEntry& entry);
 
-  const Sequencer& sequencer() const { return *sequencer_; }
+  const control::Sequencer& sequencer() const { return *sequencer_; }
 
  private:
-  Status take(int member, RingRead read, TimePoint now);
+  Status take(int member, control::RingRead read, TimePoint now);
   bool flush();
 
-  const std::unique_ptr<Sequencer> sequencer_;
-  ControlChannel& control_;
+  const std::unique_ptr<control::Sequencer> sequencer_;
+  control::ControlChannel& control_;
   const Members& members_;
   std::deque<std::vector<std::byte>> unappended_;  // entries that found the log full
   std::uint64_t batches_ = 0;                      // decided so far
   Status trouble_;
   // What follows is memory that is used again.
   std::vector<std::byte> record_;
-  Submission submission_;
-  std::vector<LogEntry> decided_;
-  Writer entry_;
+  control::Submission submission_;
+  std::vector<control::LogEntry> decided_;
+  control::Writer entry_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

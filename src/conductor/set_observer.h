@@ -9,7 +9,7 @@
 #include "conductor/entry.h"
 #include "conductor/execution.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class SetObserver {
  public:
@@ -38,4 +38,4 @@ class SetObserver {
   virtual std::uint32_t ends() { return 0; }
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

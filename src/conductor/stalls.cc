@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 // The sequencer ends stalled jobs; the others wait so much longer.
@@ -90,12 +90,13 @@ Status Stalls::silentSequencer(const Situation& situation, Duration endAfter) co
                         0);
 }
 
-std::optional<Abort> Stalls::overdue(const Situation& situation, Duration endAfter) const {
+std::optional<control::Abort> Stalls::overdue(const Situation& situation, Duration endAfter) const {
   for (const auto& stall : situation.sequencer->stalls(situation.now, endAfter)) {
     if (stall.missing.empty()) continue;
-    return Abort{"'" + stall.name + "' was submitted by rank(s) " + members_.list(stall.present) +
-                     " but not by rank(s) " + members_.list(stall.missing) + kWithinTheLimit,
-                 stall.missing.front()};
+    return control::Abort{"'" + stall.name + "' was submitted by rank(s) " +
+                              members_.list(stall.present) + " but not by rank(s) " +
+                              members_.list(stall.missing) + kWithinTheLimit,
+                          stall.missing.front()};
   }
   return std::nullopt;
 }
@@ -112,4 +113,4 @@ void Stalls::warn(const Situation& situation, Duration warnAfter) {
   if (warnings_.size() > kMostWarnings) warnings_.clear();
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -17,7 +17,7 @@
 #include "control/messages.h"
 #include "control/sequencer.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Stalls {
  public:
@@ -32,14 +32,14 @@ class Stalls {
         resumed{};  // when this process ran again after it had been stopped; never: TimePoint{}
     std::optional<TimePoint> runsSince{};  // a batch
     const OrderedOperations* ordered = nullptr;
-    const Sequencer* sequencer = nullptr;  // on member 0
+    const control::Sequencer* sequencer = nullptr;  // on member 0
     // The name of an operation of this member that was submitted before then.
     std::function<std::optional<std::string>(TimePoint then)> submittedBefore{};
   };
   // What has to be done: at most one of them.
   struct Verdict {
-    Status broken;               // not ok: the job cannot go on, and why
-    std::optional<Abort> abort;  // to be said in the log
+    Status broken;                        // not ok: the job cannot go on, and why
+    std::optional<control::Abort> abort;  // to be said in the log
   };
 
   Stalls(SetObserver& observer, const Members& members) : observer_(observer), members_(members) {}
@@ -51,7 +51,7 @@ class Stalls {
   Status stuck(const Situation& situation, Duration endAfter);
   Status orderedStall(const Situation& situation, Limits limits);
   Status silentSequencer(const Situation& situation, Duration endAfter) const;
-  std::optional<Abort> overdue(const Situation& situation, Duration endAfter) const;
+  std::optional<control::Abort> overdue(const Situation& situation, Duration endAfter) const;
   void warn(const Situation& situation, Duration warnAfter);
 
   SetObserver& observer_;
@@ -61,4 +61,4 @@ class Stalls {
   TimePoint orderedWarning_{};
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

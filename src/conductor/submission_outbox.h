@@ -12,15 +12,15 @@
 #include "control/control_channel.h"
 #include "control/messages.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class SubmissionOutbox {
  public:
   // The channel outlives it.
-  explicit SubmissionOutbox(ControlChannel& control) : control_(control) {}
+  explicit SubmissionOutbox(control::ControlChannel& control) : control_(control) {}
 
-  void send(const Submission& submission) {
-    encode(submission, record_);
+  void send(const control::Submission& submission) {
+    control::encode(submission, record_);
     const auto record = record_.bytes();
     if (!waiting_.empty()) flush();
     if (!waiting_.empty() || !control_.submit(record)) {
@@ -39,10 +39,10 @@ class SubmissionOutbox {
   void clear() { waiting_.clear(); }
 
  private:
-  ControlChannel& control_;
-  Writer record_;  // the memory of the one that is sent
+  control::ControlChannel& control_;
+  control::Writer record_;  // the memory of the one that is sent
   std::deque<std::vector<std::byte>> waiting_;
   std::atomic<bool> waits_{false};
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -12,7 +12,7 @@
 #include "base/suspension.h"
 #include "base/thread.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 constexpr int kTickMs = 500;
@@ -22,8 +22,9 @@ constexpr int kAccountMs = 20;
 
 }  // namespace
 
-Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                            WatchListener& listener, Options options) {
+Result<std::unique_ptr<Watch>> Watch::start(machine::Neighbourhood& neighbourhood,
+                                            LeaveMarks& marks, WatchListener& listener,
+                                            Options options) {
   std::unique_ptr<Watch> watch(new Watch(neighbourhood, marks, listener, std::move(options)));
   watch->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watch->bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -47,7 +48,7 @@ Result<std::unique_ptr<Watch>> Watch::start(Neighbourhood& neighbourhood, LeaveM
   return watch;
 }
 
-Watch::Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener,
+Watch::Watch(machine::Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener,
              Options options)
     : neighbourhood_(neighbourhood),
       marks_(marks),
@@ -76,22 +77,22 @@ void Watch::fail(Status status) {
   if (lost_) lost_(status);
 }
 
-void Watch::rankEnded(const RankEnd& end) {
+void Watch::rankEnded(const bootstrap::RankEnd& end) {
   {
     const MutexLock lock(mutex_);
     if (firstTold_ < 0) firstTold_ = end.rank;
     accounts_.insert_or_assign(end.rank, end);
   }
   if (end.rank < 0) {
-    fail(Status(Code::kPeerLost, end.lastLines.empty() ? describe(end) : end.lastLines));
+    fail(Status(Code::kPeerLost, end.lastLines.empty() ? bootstrap::describe(end) : end.lastLines));
   } else {
     tell({end.rank, end.host, {}});
   }
 }
 
 // All ranks hear of it; the first one that runs says it.
-void Watch::rankStopped(const RankStop& stop) {
-  std::vector<RankStop> say;
+void Watch::rankStopped(const bootstrap::RankStop& stop) {
+  std::vector<bootstrap::RankStop> say;
   {
     const MutexLock lock(mutex_);
     if (stop.how != Standstill::kNone) {
@@ -106,7 +107,7 @@ void Watch::rankStopped(const RankStop& stop) {
       if (first == me_ && !std::exchange(each.told, true)) say.push_back(each.stop);
     }
   }
-  for (const RankStop& each : say) logWarning(describe(each));
+  for (const bootstrap::RankStop& each : say) logWarning(bootstrap::describe(each));
 }
 
 void Watch::connectionEnded(std::int32_t rank, const Status& status) {
@@ -135,7 +136,7 @@ void Watch::judge(const News& news) {
     if (marks_.of(news.rank) != kStillHere || neighbourhood_.failed()) return;
     {
       const MutexLock lock(mutex_);
-      const RankEnd& end = accounts_[news.rank];
+      const bootstrap::RankEnd& end = accounts_[news.rank];
       if (end.signalled || end.hostLost) break;
     }
     if (stopRequested(kAccountMs)) return;
@@ -211,17 +212,18 @@ void Watch::peerEnded(const Peer& peer) {
   // A library may end a process as soon as it misses another (Open MPI does, without a word): the
   // end that came first is the cause, though this one was the first to be seen from here.
   if (const auto first = endedBefore(peer.rank)) {
-    return fail(Status(Code::kPeerLost, describe(*first)).withRank(first->rank, first->host));
+    return fail(
+        Status(Code::kPeerLost, bootstrap::describe(*first)).withRank(first->rank, first->host));
   }
   fail(status.withRank(peer.rank, peer.host));
 }
 
-std::optional<RankEnd> Watch::endedBefore(std::int32_t rank) {
+std::optional<bootstrap::RankEnd> Watch::endedBefore(std::int32_t rank) {
   const MutexLock lock(mutex_);
   if (firstTold_ < 0 || firstTold_ == rank || marks_.of(firstTold_) != kStillHere) {
     return std::nullopt;
   }
-  const RankEnd& first = accounts_[firstTold_];
+  const bootstrap::RankEnd& first = accounts_[firstTold_];
   if (!first.signalled && !first.hostLost) return std::nullopt;
   return first;
 }
@@ -231,8 +233,9 @@ std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {
     {
       const MutexLock lock(mutex_);
       if (const auto found = accounts_.find(rank); found != accounts_.end()) {
-        const RankEnd& end = found->second;
-        return describe(end) + (end.lastLines.empty() ? "" : "; its last lines:\n" + end.lastLines);
+        const bootstrap::RankEnd& end = found->second;
+        return bootstrap::describe(end) +
+               (end.lastLines.empty() ? "" : "; its last lines:\n" + end.lastLines);
       }
     }
     if (stopRequested(kAccountMs)) break;
@@ -252,8 +255,8 @@ void Watch::lookForStopped() {
     if (!reports && reported == Standstill::kNone) continue;
     const Standstill how = standstillOf(peer.pid);
     if (std::exchange(reported, how) == how) continue;
-    logWarning(describe(RankStop{peer.rank, peer.host, peer.pid, how}));
+    logWarning(bootstrap::describe(bootstrap::RankStop{peer.rank, peer.host, peer.pid, how}));
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -24,7 +24,7 @@
 #include "conductor/watch_listener.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class Watch {
  public:
@@ -45,14 +45,15 @@ class Watch {
   };
 
   // The references outlive it.
-  static Result<std::unique_ptr<Watch>> start(Neighbourhood& neighbourhood, LeaveMarks& marks,
-                                              WatchListener& listener, Options options);
+  static Result<std::unique_ptr<Watch>> start(machine::Neighbourhood& neighbourhood,
+                                              LeaveMarks& marks, WatchListener& listener,
+                                              Options options);
   ~Watch() { stop(); }
 
   // What the agent says of a rank's end, or that the agent itself is gone (rank -1). Any thread.
-  void rankEnded(const RankEnd& end);
+  void rankEnded(const bootstrap::RankEnd& end);
   // What the agent says of a rank that stands still or goes on. Any thread.
-  void rankStopped(const RankStop& stop);
+  void rankStopped(const bootstrap::RankStop& stop);
   // The connection with a rank has ended like this. Any thread.
   void connectionEnded(std::int32_t rank, const Status& status);
   void stop();
@@ -65,18 +66,19 @@ class Watch {
   };
 
   struct Stop {
-    RankStop stop;
+    bootstrap::RankStop stop;
     bool told = false;
   };
 
-  Watch(Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener, Options options);
+  Watch(machine::Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener,
+        Options options);
   void fail(Status status);
   void run();
   void tell(News news);
   void judge(const News& news);
   void peerEnded(const Peer& peer);
   // The first end that was told, if it is another rank's and was no decision of that rank.
-  std::optional<RankEnd> endedBefore(std::int32_t rank);
+  std::optional<bootstrap::RankEnd> endedBefore(std::int32_t rank);
   // Waits a moment for the agent's account of it.
   std::string accountOf(std::int32_t rank, std::string otherwise);
   // Waits until something happens or it is time to look around; fills happened_. False: it cannot
@@ -85,7 +87,7 @@ class Watch {
   void lookForStopped();
   bool stopRequested(int milliseconds);
 
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
   LeaveMarks& marks_;
   WatchListener& listener_;
   const std::int32_t me_;
@@ -99,7 +101,7 @@ class Watch {
   UniqueFd wake_;                      // eventfd: stop requested
   UniqueFd bell_;                      // eventfd: there are news
   Mutex mutex_;
-  std::map<std::int32_t, RankEnd> accounts_ GUARDED_BY(mutex_);
+  std::map<std::int32_t, bootstrap::RankEnd> accounts_ GUARDED_BY(mutex_);
   std::int32_t firstTold_ GUARDED_BY(mutex_) = -1;  // whose account came first
   std::vector<News> news_ GUARDED_BY(mutex_);
   // Those that stand still, as the agent says.
@@ -107,4 +109,4 @@ class Watch {
   std::thread thread_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::conductor {
 
 class WatchListener {
  public:
@@ -18,4 +18,4 @@ class WatchListener {
   virtual void runs(TimePoint now, bool suspended) = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -4,7 +4,7 @@
 
 #include "control/messages.h"
 
-namespace farandole {
+namespace farandole::control {
 
 std::string listMembers(std::span<const int> members, std::span<const std::string> memberNames) {
   std::string text;
@@ -47,4 +47,4 @@ std::optional<Dissent> dissent(std::string_view name, std::span<const Voice> voi
   return Dissent{std::move(text), sides[1].members.front()};
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -9,7 +9,7 @@
 
 #include "control/meta.h"
 
-namespace farandole {
+namespace farandole::control {
 
 struct Voice {
   int member = 0;
@@ -28,4 +28,4 @@ std::optional<Dissent> dissent(std::string_view name, std::span<const Voice> voi
 // "rank 0, rank 3 and 5 more"
 std::string listMembers(std::span<const int> members, std::span<const std::string> memberNames);
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 struct RecordHeader {
@@ -63,4 +63,4 @@ RingRead RingReader::read(std::vector<std::byte>& record) {
   return RingRead::kEmpty;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

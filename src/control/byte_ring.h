@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace farandole {
+namespace farandole::control {
 
 class RingWriter {
  public:
@@ -62,4 +62,4 @@ class RingReader {
   std::uint64_t position_ = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

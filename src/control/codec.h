@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace farandole {
+namespace farandole::control {
 
 class Writer {
  public:
@@ -117,4 +117,4 @@ class Reader {
   bool ok_ = true;
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

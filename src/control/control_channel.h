@@ -14,7 +14,7 @@
 
 #include "control/byte_ring.h"
 
-namespace farandole {
+namespace farandole::control {
 
 class ControlChannel {
  public:
@@ -44,4 +44,4 @@ class ControlChannel {
   virtual std::optional<std::uint64_t> leftAt(int member) const = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -17,7 +17,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::control {
 
 using MessageKey = std::uint32_t;
 
@@ -96,4 +96,4 @@ class KeyedHandlers {
   std::size_t heldBytes_ GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -4,7 +4,7 @@
 
 #include "control/codec.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 constexpr std::uint64_t kLogWindow = 1 << 20;
@@ -302,4 +302,4 @@ RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
   return RingRead::kRecord;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -20,7 +20,7 @@
 #include "control/control_channel.h"
 #include "control/switchboard.h"
 
-namespace farandole {
+namespace farandole::control {
 
 class LinkControl final : public ControlChannel {
  public:
@@ -95,4 +95,4 @@ class LinkControl final : public ControlChannel {
   std::atomic<int> waiting_{0};
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -5,7 +5,7 @@
 
 #include "control/codec.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 void put(Writer& writer, const PlanId& plan) {
@@ -195,4 +195,4 @@ std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes, int mem
   return decodeAlone<LogEntry>(bytes, members);
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

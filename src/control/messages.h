@@ -31,7 +31,7 @@
 #include "base/status.h"
 #include "control/meta.h"
 
-namespace farandole {
+namespace farandole::control {
 
 struct PlanId {
   std::uint32_t index = 0;
@@ -113,4 +113,4 @@ bool decode(std::span<const std::byte> bytes, int members, LogEntry& into);
 std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes, int members);
 std::optional<LogEntry> decodeLogEntry(std::span<const std::byte> bytes, int members);
 
-}  // namespace farandole
+}  // namespace farandole::control

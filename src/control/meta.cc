@@ -6,7 +6,7 @@
 
 #include "collective/communicator.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 constexpr std::array<std::string_view, kKindCount> kKindNames = {
@@ -133,7 +133,8 @@ namespace {
 
 std::optional<std::string> reductionObjection(const Meta& meta) {
   if (!supports(meta.op, meta.dtype)) {
-    return std::string(name(meta.op)) + " is not defined for " + std::string(name(meta.dtype));
+    return std::string(farandole::name(meta.op)) + " is not defined for " +
+           std::string(farandole::name(meta.dtype));
   }
   if (meta.op == ReduceOp::kAdasum && meta.kind != Kind::kAllreduce) {
     return "adasum is possible with allreduce only";
@@ -154,7 +155,7 @@ std::optional<std::string> objection(const Meta& meta, int members) {
     return "the shape has a negative dimension or is too large for 64 bits";
   }
   // In range even where there is none.
-  const bool anyone = meta.kind == Kind::kReceive && meta.root == kAnyRank;
+  const bool anyone = meta.kind == Kind::kReceive && meta.root == collective::kAnyRank;
   if (!anyone && (meta.root < 0 || meta.root >= members)) {
     return "there is no member " + std::to_string(meta.root) + " among " + std::to_string(members);
   }
@@ -211,13 +212,13 @@ std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
   };
   if (a.kind != b.kind) return both("operation", name(a.kind), name(b.kind));
   if (a.kind == Kind::kBarrier) return {};
-  if (a.dtype != b.dtype) return both("dtype", name(a.dtype), name(b.dtype));
+  if (a.dtype != b.dtype) return both("dtype", farandole::name(a.dtype), farandole::name(b.dtype));
   if (!shapesAgree(a, b)) return both("shape", show(a.shape), show(b.shape));
   if (hasRoot(a.kind) && a.root != b.root) {
     return both("root", "member " + std::to_string(a.root), "member " + std::to_string(b.root));
   }
   if (isReduction(a.kind)) {
-    if (a.op != b.op) return both("op", name(a.op), name(b.op));
+    if (a.op != b.op) return both("op", farandole::name(a.op), farandole::name(b.op));
     if (a.prescale != b.prescale) return both("prescale", number(a.prescale), number(b.prescale));
     if (a.postscale != b.postscale)
       return both("postscale", number(a.postscale), number(b.postscale));
@@ -245,4 +246,4 @@ bool fusible(const Meta& a, const Meta& b) {
          a.prescale == b.prescale && a.postscale == b.postscale;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -12,7 +12,7 @@
 #include "base/types.h"
 #include "control/codec.h"
 
-namespace farandole {
+namespace farandole::control {
 
 // Numeric values equal farandole_operation; the last three never reach the sequencer as metas, and
 // are not decoded.
@@ -104,4 +104,4 @@ bool othersDecideSize(Kind kind);
 // The number of elements of shape; nullopt for a negative dimension or more than 63 bits of bytes.
 std::optional<std::int64_t> checkedElements(const std::vector<std::int64_t>& shape, DType dtype);
 
-}  // namespace farandole
+}  // namespace farandole::control

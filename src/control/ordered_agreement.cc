@@ -5,7 +5,7 @@
 
 #include "control/agreement.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 constexpr const char* kPromise =
@@ -50,4 +50,4 @@ Status orderedAgreement(std::uint64_t number, std::span<const OrderedRecord> par
   return Status(Code::kMismatch, std::move(found->text));
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

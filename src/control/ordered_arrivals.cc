@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 // No member gets there; beyond it numbers could come round.
@@ -141,4 +141,4 @@ void OrderedArrivals::drop(std::uint64_t number) {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -16,7 +16,7 @@
 #include "base/raw_bytes.h"
 #include "control/ordered_record.h"
 
-namespace farandole {
+namespace farandole::control {
 
 class OrderedArrivals {
  public:
@@ -84,4 +84,4 @@ class OrderedArrivals {
   std::vector<RawBytes> spare_ GUARDED_BY(mutex_);  // memory of records that are done with
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -6,7 +6,7 @@
 
 #include "control/ordered_agreement.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 // Beside the window: what is sent before the oldest operation is finished.
@@ -261,4 +261,4 @@ std::vector<OrderedOperationPtr> OrderedChannel::takeAll() {
   return operations;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -42,7 +42,7 @@
 #include "control/ordered_arrivals.h"
 #include "control/ordered_record.h"
 
-namespace farandole {
+namespace farandole::control {
 
 // An operation as the channel knows it. Its owner derives from it and gets it back in the end.
 class OrderedOperation {
@@ -191,4 +191,4 @@ class OrderedChannel {
   bool more_ = false;  // next() may find another one although nothing has come since
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

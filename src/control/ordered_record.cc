@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 // kind u8 (0: an operation, 1: leaves, 2: by name), number u64, bytes of the head u32
@@ -68,4 +68,4 @@ std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes) {
   return record;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -11,7 +11,7 @@
 
 #include "control/meta.h"
 
-namespace farandole {
+namespace farandole::control {
 
 // As it lies in a message.
 struct OrderedRecord {
@@ -41,4 +41,4 @@ std::string encodeOrdered(const OrderedRecord& record, std::size_t room, std::st
 // it differs from one's own.
 std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes);
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -5,7 +5,7 @@
 
 #include "control/agreement.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 // Of one member's announcements that wait for other members: more than kMaxPlans of the usual size.
@@ -405,4 +405,4 @@ std::vector<Sequencer::Stall> Sequencer::stalls(TimePoint now, Duration olderTha
   return found;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

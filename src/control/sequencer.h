@@ -27,7 +27,7 @@
 #include "base/status.h"
 #include "control/messages.h"
 
-namespace farandole {
+namespace farandole::control {
 
 class Sequencer {
  public:
@@ -141,4 +141,4 @@ class Sequencer {
   std::vector<Open> open_;     // batchReadyPlans()'s; its memory is used again
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 constexpr std::size_t kLogBytes = 256 << 10;
@@ -14,7 +14,7 @@ struct alignas(64) ShmControl::Member {
   // Written by the member.
   std::atomic<std::uint64_t> submitted;  // head of its submission ring
   std::atomic<std::uint64_t> logRead;
-  SealedWord left;  // its last position
+  machine::SealedWord left;  // its last position
   // Written by the sequencer.
   alignas(64) std::atomic<std::uint64_t> submissionsRead;
 };
@@ -30,7 +30,8 @@ std::size_t ShmControl::bytesNeeded(int members) {
   return sizeof(Header) + n * sizeof(Member) + kLogBytes + n * kSubmissionBytes;
 }
 
-ShmControl::ShmControl(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me)
+ShmControl::ShmControl(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members,
+                       int me)
     : neighbourhood_(neighbourhood),
       members_(std::move(members)),
       me_(me),
@@ -123,4 +124,4 @@ std::optional<std::uint64_t> ShmControl::leftAt(int index) const {
   return known;
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

@@ -8,7 +8,7 @@
 #include "control/control_channel.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::control {
 
 class ShmControl final : public ControlChannel {
  public:
@@ -17,7 +17,7 @@ class ShmControl final : public ControlChannel {
 
   // `area` as for makeShmCommunicator: zeroed, the same for all members, outlives this object.
   // `members`: local ranks in the order of the set; `me`: index of this rank in it.
-  ShmControl(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me);
+  ShmControl(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me);
 
   bool submit(std::span<const std::byte> record) override;
   RingRead nextEntry(std::vector<std::byte>& entry) override;
@@ -35,7 +35,7 @@ class ShmControl final : public ControlChannel {
 
   Member& member(int index) const;
 
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
   const std::vector<int> members_;
   const int me_;
   Header* header_;
@@ -46,4 +46,4 @@ class ShmControl final : public ControlChannel {
   mutable std::vector<std::optional<std::uint64_t>> left_;  // by member: what was said first
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

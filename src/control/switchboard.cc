@@ -4,7 +4,7 @@
 
 #include "transport/link_mesh.h"
 
-namespace farandole {
+namespace farandole::control {
 
 Status Switchboard::send(int rank, MessageKey key, std::span<const std::byte> message) {
   std::string bytes(kFront, '\0');
@@ -19,4 +19,4 @@ Status Switchboard::sendRecord(int rank, MessageKey key, std::string& front,
   return mesh_.sendRecord(rank, front, body);
 }
 
-}  // namespace farandole
+}  // namespace farandole::control

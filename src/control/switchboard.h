@@ -14,16 +14,18 @@
 #include "base/status.h"
 #include "control/keyed_handlers.h"
 
-namespace farandole {
-
+namespace farandole::transport {
 class LinkMesh;
+}  // namespace farandole::transport
+
+namespace farandole::control {
 
 class Switchboard {
  public:
   // Room for the key in front of a message.
   static constexpr std::size_t kFront = sizeof(MessageKey);
 
-  explicit Switchboard(LinkMesh& mesh) : mesh_(mesh) {}
+  explicit Switchboard(transport::LinkMesh& mesh) : mesh_(mesh) {}
 
   // For LinkMesh::onControl and onRecord.
   KeyedHandlers<std::string>& control() { return control_; }
@@ -34,9 +36,9 @@ class Switchboard {
   Status sendRecord(int rank, MessageKey key, std::string& front, std::span<const std::byte> body);
 
  private:
-  LinkMesh& mesh_;
+  transport::LinkMesh& mesh_;
   KeyedHandlers<std::string> control_;
   KeyedHandlers<RawBytes> records_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::control

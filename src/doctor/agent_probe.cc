@@ -8,20 +8,21 @@
 
 #include "launch/remote/remote_host.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
+using launch::remote::Connecting;
+using launch::remote::PushMode;
+using launch::remote::RemoteHost;
+using launch::remote::Tree;
 using nlohmann::json;
-using remote::Connecting;
-using remote::PushMode;
-using remote::RemoteHost;
-using remote::Tree;
 using std::chrono::milliseconds;
 
 // One host, one conversation, one question at a time.
 class Conversation : private RemoteHost::Listener {
  public:
-  Conversation(const DoctorHost& host, const SshOptions& options, Tree tree, std::size_t bytes)
+  Conversation(const DoctorHost& host, const launch::ssh::SshOptions& options, Tree tree,
+               std::size_t bytes)
       : connecting_{options, std::move(tree),      bytes,
                     {},      PushMode::kIfMissing, std::chrono::seconds(30)},
         host_(0, {host.name, false, {host.name, host.user, host.port}, host.slots}, connecting_,
@@ -40,7 +41,7 @@ class Conversation : private RemoteHost::Listener {
   }
 
   Status open(Deadline deadline) {
-    InheritedSignals signals;
+    process::InheritedSignals signals;
     ::pthread_sigmask(SIG_BLOCK, nullptr, &signals.mask);
     signals.pipe.sa_handler = SIG_DFL;
     rlimit files{};
@@ -51,9 +52,9 @@ class Conversation : private RemoteHost::Listener {
 
   Result<json> ask(const json& question, Deadline deadline) {
     reply_.reset();
-    host_.send(remote::encode(remote::Type::kAsk,
-                              question.dump(-1, ' ', true, json::error_handler_t::replace),
-                              ++lastId_));
+    host_.send(launch::remote::encode(launch::remote::Type::kAsk,
+                                      question.dump(-1, ' ', true, json::error_handler_t::replace),
+                                      ++lastId_));
     FARANDOLE_RETURN_IF_ERROR(wait(deadline, [this] { return reply_.has_value(); }));
     json answer = json::parse(*reply_, nullptr, /*allow_exceptions=*/false);
     if (answer.is_discarded()) return Status::internal("an answer that is not JSON");
@@ -100,8 +101,8 @@ class Conversation : private RemoteHost::Listener {
     if (id == lastId_) reply_ = text;
   }
   void hostStarted(RemoteHost&, const std::vector<std::pair<int, int>>&) override {}
-  void remoteWrote(int, Stream, std::string_view) override {}
-  void remoteEnded(RankEnd, bool) override {}
+  void remoteWrote(int, launch::output::Stream, std::string_view) override {}
+  void remoteEnded(bootstrap::RankEnd, bool) override {}
   void rankSaid(int, std::string) override {}
   void hostFinished(RemoteHost&, const std::string&) override {}
   void inputTaken(std::size_t) override {}
@@ -120,18 +121,18 @@ class Conversation : private RemoteHost::Listener {
 
 }  // namespace
 
-Result<std::unique_ptr<HostProbe>> makeAgentProbe(const DoctorHost& host, const SshOptions& options,
-                                                  Deadline deadline) {
-  auto tree = remote::ownTree();
+Result<std::unique_ptr<launch::facts::HostProbe>> makeAgentProbe(
+    const DoctorHost& host, const launch::ssh::SshOptions& options, Deadline deadline) {
+  auto tree = launch::remote::ownTree();
   if (!tree.ok()) return tree.status();
-  auto bytes = remote::archiveBytes(*tree);
+  auto bytes = launch::remote::archiveBytes(*tree);
   if (!bytes.ok()) return bytes.status();
   auto conversation = std::make_shared<Conversation>(host, options, std::move(*tree), *bytes);
   FARANDOLE_RETURN_IF_ERROR(conversation->open(deadline));
-  return std::unique_ptr<HostProbe>(
-      std::make_unique<JsonProbe>([conversation](const json& question, Deadline by) {
+  return std::unique_ptr<launch::facts::HostProbe>(
+      std::make_unique<launch::facts::JsonProbe>([conversation](const json& question, Deadline by) {
         return conversation->ask(question, by);
       }));
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -7,11 +7,11 @@
 #include "launch/facts/probe.h"
 #include "launch/ssh/ssh_command.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 // Starts an agent on the host, pushing our tree if need be. Any thread; the probe may be used from
 // another one.
-Result<std::unique_ptr<HostProbe>> makeAgentProbe(const DoctorHost& host, const SshOptions& options,
-                                                  Deadline deadline);
+Result<std::unique_ptr<launch::facts::HostProbe>> makeAgentProbe(
+    const DoctorHost& host, const launch::ssh::SshOptions& options, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::doctor {
 
 int ranksOn(const CheckInput& input, std::size_t host) {
   const auto slotsOf = [&input](std::size_t i) { return std::max(1, input.hosts[i].slots); };
@@ -26,4 +26,4 @@ Findings checkAll(const CheckInput& input) {
   return all;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

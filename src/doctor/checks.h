@@ -10,7 +10,7 @@
 
 #include "doctor/finding.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 struct HostFacts {
   std::string name;          // as in the host list
@@ -49,4 +49,4 @@ Findings checkAll(const CheckInput& input);
 // Ranks that this host gets when np ranks fill the slots in order; np 0: its slots, at least one.
 int ranksOn(const CheckInput& input, std::size_t host);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

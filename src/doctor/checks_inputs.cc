@@ -6,7 +6,7 @@
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 Findings checkInputs(const CheckInput& input) {
   Findings findings;
@@ -58,11 +58,11 @@ Findings checkMachines(const CheckInput& input) {
   std::map<std::string, std::string> names;
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null()) continue;
-    const std::string boot = factText(host.facts, "/machine/boot_id");
-    const std::string hostname = factText(host.facts, "/machine/hostname");
-    const std::string place = boot + "/" +
-                              std::to_string(factNumber(host.facts, "/machine/net_ns")) + "/" +
-                              std::to_string(factNumber(host.facts, "/machine/pid_ns"));
+    const std::string boot = launch::facts::factText(host.facts, "/machine/boot_id");
+    const std::string hostname = launch::facts::factText(host.facts, "/machine/hostname");
+    const std::string place =
+        boot + "/" + std::to_string(launch::facts::factNumber(host.facts, "/machine/net_ns")) +
+        "/" + std::to_string(launch::facts::factNumber(host.facts, "/machine/pid_ns"));
     const auto [twin, first] = places.emplace(place, host.name);
     if (!boot.empty() && !first && twin->second != host.name) {
       findings.push_back({Severity::kWarning, "machines", host.name,
@@ -76,9 +76,9 @@ Findings checkMachines(const CheckInput& input) {
                           "two machines with one hostname",
                           "give each its own: docker run --hostname NAME, or hostnamectl"});
     }
-    if (!factFlag(host.facts, "/machine/in_passwd", true)) {
+    if (!launch::facts::factFlag(host.facts, "/machine/in_passwd", true)) {
       const std::string uid =
-          std::to_string(static_cast<long>(factNumber(host.facts, "/machine/uid")));
+          std::to_string(static_cast<long>(launch::facts::factNumber(host.facts, "/machine/uid")));
       findings.push_back(
           {Severity::kWarning, "machines", host.name,
            "user id " + uid + " has no entry in /etc/passwd of " + host.name,
@@ -93,4 +93,4 @@ Findings checkMachines(const CheckInput& input) {
   return findings;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

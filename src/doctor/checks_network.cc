@@ -5,7 +5,7 @@
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -14,7 +14,8 @@ std::vector<std::string> texts(const json& list) {
   std::vector<std::string> result;
   if (!list.is_array()) return result;
   for (const json& item : list) {
-    if (item.is_string()) result.push_back(printable(item.get_ref<const std::string&>()));
+    if (item.is_string())
+      result.push_back(launch::facts::printable(item.get_ref<const std::string&>()));
   }
   return result;
 }
@@ -25,7 +26,7 @@ bool isLoopback(const std::string& address) {
 
 const json& factObject(const json& facts, const std::string& path) {
   static const json kEmpty = json::object();
-  const json& value = factAt(facts, path);
+  const json& value = launch::facts::factAt(facts, path);
   return value.is_object() ? value : kEmpty;
 }
 
@@ -38,15 +39,16 @@ std::string joined(const std::vector<std::string>& words) {
 // Of interfaces that lead to other machines; without link-local ones.
 std::vector<std::string> usableAddresses(const json& facts) {
   std::vector<std::string> result;
-  const json& interfaces = factAt(facts, "/interfaces");
+  const json& interfaces = launch::facts::factAt(facts, "/interfaces");
   if (!interfaces.is_array()) return result;
   for (const json& one : interfaces) {
-    const std::string kind = factText(one, "/kind");
-    if (kind == "loopback" || kind == "container-bridge" || !factFlag(one, "/up")) continue;
-    const json& addresses = factAt(one, "/addresses");
+    const std::string kind = launch::facts::factText(one, "/kind");
+    if (kind == "loopback" || kind == "container-bridge" || !launch::facts::factFlag(one, "/up"))
+      continue;
+    const json& addresses = launch::facts::factAt(one, "/addresses");
     if (!addresses.is_array()) continue;
     for (const json& address : addresses) {
-      const std::string text = factText(address, "/address");
+      const std::string text = launch::facts::factText(address, "/address");
       if (!text.empty() && !text.starts_with("fe80:")) result.push_back(text);
     }
   }
@@ -54,14 +56,14 @@ std::vector<std::string> usableAddresses(const json& facts) {
 }
 
 void checkOwnName(const HostFacts& host, bool many, Findings& findings) {
-  const std::string name = factText(host.facts, "/machine/hostname");
-  const auto own = texts(factAt(host.facts, "/own_name/addresses"));
+  const std::string name = launch::facts::factText(host.facts, "/machine/hostname");
+  const auto own = texts(launch::facts::factAt(host.facts, "/own_name/addresses"));
   const auto usable = usableAddresses(host.facts);
   const std::string address = usable.empty() ? "ADDRESS" : usable.front();
   if (own.empty()) {
     findings.push_back(
         {Severity::kWarning, "names", host.name, host.name + " cannot resolve its own name " + name,
-         factText(host.facts, "/own_name/error"),
+         launch::facts::factText(host.facts, "/own_name/error"),
          "on " + host.name + ": echo \"" + address + " " + name + "\" >> /etc/hosts"});
   } else if (std::all_of(own.begin(), own.end(), isLoopback)) {
     // Harmless for us, who exchange addresses; deadly for libraries that publish the name (Gloo).
@@ -91,7 +93,7 @@ Findings checkNames(const CheckInput& input) {
     const std::size_t before = findings.size();
     checkOwnName(host, many, findings);
     const json& names = factObject(host.facts, "/names");
-    if (factFlag(names, "/timed_out")) {
+    if (launch::facts::factFlag(names, "/timed_out")) {
       // Not even the first of them was answered.
       findings.push_back({Severity::kWarning, "names", host.name,
                           "the name server of " + host.name + " did not answer in time", "",
@@ -101,9 +103,9 @@ Findings checkNames(const CheckInput& input) {
     }
     for (const auto& item : names.items()) {
       const json& answer = item.value();
-      const std::string name = printable(item.key());
-      const auto addresses = texts(factAt(answer, "/addresses"));
-      if (factFlag(answer, "/timed_out")) {
+      const std::string name = launch::facts::printable(item.key());
+      const auto addresses = texts(launch::facts::factAt(answer, "/addresses"));
+      if (launch::facts::factFlag(answer, "/timed_out")) {
         findings.push_back({Severity::kWarning, "names", host.name,
                             "the name server of " + host.name + " did not answer in time", name,
                             "see /etc/resolv.conf there: getent hosts " + name});
@@ -111,7 +113,8 @@ Findings checkNames(const CheckInput& input) {
         continue;  // reaching it tells more; an alias of ssh_config need not be a name
       } else if (addresses.empty()) {
         findings.push_back({Severity::kWarning, "names", host.name,
-                            host.name + " cannot resolve " + name, factText(answer, "/error"),
+                            host.name + " cannot resolve " + name,
+                            launch::facts::factText(answer, "/error"),
                             "on " + host.name + ": add \"ADDRESS " + name + "\" to /etc/hosts"});
       } else if (name != "localhost" && name != host.name && !isLoopback(name) &&
                  std::all_of(addresses.begin(), addresses.end(), isLoopback) && many) {
@@ -123,7 +126,8 @@ Findings checkNames(const CheckInput& input) {
     }
     if (findings.size() == before) {
       findings.push_back({Severity::kOk, "names", host.name, "names resolve",
-                          joined(texts(factAt(host.facts, "/own_name/addresses"))), ""});
+                          joined(texts(launch::facts::factAt(host.facts, "/own_name/addresses"))),
+                          ""});
     }
   }
   return findings;
@@ -136,23 +140,24 @@ Findings checkInterfaces(const CheckInput& input) {
     if (host.facts.is_null()) continue;
     const auto usable = usableAddresses(host.facts);
     std::string described;
-    const json& interfaces = factAt(host.facts, "/interfaces");
+    const json& interfaces = launch::facts::factAt(host.facts, "/interfaces");
     for (const json& one : interfaces.is_array() ? interfaces : json::array()) {
-      const std::string name = factText(one, "/name");
-      const std::string kind = factText(one, "/kind");
-      const bool addressed =
-          factAt(one, "/addresses").is_array() && !factAt(one, "/addresses").empty();
+      const std::string name = launch::facts::factText(one, "/name");
+      const std::string kind = launch::facts::factText(one, "/kind");
+      const bool addressed = launch::facts::factAt(one, "/addresses").is_array() &&
+                             !launch::facts::factAt(one, "/addresses").empty();
       if (kind == "loopback") continue;
       described += (described.empty() ? "" : ", ") + name + " (" + kind +
-                   (factFlag(one, "/up") ? "" : ", down") + ", MTU " +
-                   std::to_string(static_cast<long>(factNumber(one, "/mtu"))) + ")";
+                   (launch::facts::factFlag(one, "/up") ? "" : ", down") + ", MTU " +
+                   std::to_string(static_cast<long>(launch::facts::factNumber(one, "/mtu"))) + ")";
       if (kind == "card" || kind == "container") {
-        if (!factFlag(one, "/up") && addressed) {
+        if (!launch::facts::factFlag(one, "/up") && addressed) {
           findings.push_back({Severity::kWarning, "interfaces", host.name,
                               name + " of " + host.name + " has an address but is down", "",
                               "ip link set " + name + " up"});
         } else if (addressed) {
-          mtus.emplace(static_cast<long>(factNumber(one, "/mtu")), host.name + " " + name);
+          mtus.emplace(static_cast<long>(launch::facts::factNumber(one, "/mtu")),
+                       host.name + " " + name);
         }
       }
     }
@@ -179,4 +184,4 @@ Findings checkInterfaces(const CheckInput& input) {
   return findings;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

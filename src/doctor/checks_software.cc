@@ -4,7 +4,7 @@
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -32,14 +32,14 @@ Findings compare(const CheckInput& input, const std::string& check, const std::s
                  const std::string& what, Severity severity, const std::string& fix) {
   Census census;
   for (const HostFacts& host : input.hosts) {
-    if (!host.facts.is_null()) census.add(host, factText(host.facts, path));
+    if (!host.facts.is_null()) census.add(host, launch::facts::factText(host.facts, path));
   }
   if (census.hosts.empty()) return {};
   const std::string usual = census.usual();
   Findings findings;
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null()) continue;
-    const std::string value = factText(host.facts, path);
+    const std::string value = launch::facts::factText(host.facts, path);
     if (value == usual) continue;
     findings.push_back(
         {severity, check, host.name, host.name + " has another " + what,
@@ -53,7 +53,7 @@ Findings compare(const CheckInput& input, const std::string& check, const std::s
 }
 
 std::string writableAdvice(const HostFacts& host, const std::string& path) {
-  const long uid = static_cast<long>(factNumber(host.facts, "/machine/uid"));
+  const long uid = static_cast<long>(launch::facts::factNumber(host.facts, "/machine/uid"));
   if (uid == 0) return "mount it without :ro, or say another with --wdir";
   return "chown " + std::to_string(uid) + " " + path + ", mount it without :ro, or say another " +
          "with --wdir";
@@ -65,19 +65,19 @@ void checkScript(const CheckInput& input, Findings& findings) {
   std::string right;
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null()) continue;
-    census.add(host, factText(host.facts, "/script/sha256"));
-    if (host.local) right = factText(host.facts, "/script/sha256");
+    census.add(host, launch::facts::factText(host.facts, "/script/sha256"));
+    if (host.local) right = launch::facts::factText(host.facts, "/script/sha256");
   }
   if (right.empty()) right = census.usual();
   const std::size_t before = findings.size();
   for (const HostFacts& host : input.hosts) {
-    const std::string content = factText(host.facts, "/script/sha256");
+    const std::string content = launch::facts::factText(host.facts, "/script/sha256");
     if (host.facts.is_null() || (content == right && !content.empty())) continue;
-    const std::string path = factText(host.facts, "/script/path");
+    const std::string path = launch::facts::factText(host.facts, "/script/path");
     const std::string fix =
         "copy it there: scp " + path + " " + host.name + ":" + path + ", or use a shared folder";
     if (content.empty()) {
-      const std::string error = factText(host.facts, "/script/error");
+      const std::string error = launch::facts::factText(host.facts, "/script/error");
       findings.push_back({Severity::kError, "files", host.name,
                           "the script cannot be read on " + host.name,
                           path + ": " + (error.empty() ? "no answer for 5 s" : error), fix});
@@ -107,11 +107,12 @@ Findings checkSoftware(const CheckInput& input) {
          compare(input, "software", "/python/executable", "python3", Severity::kWarning,
                  "use the same environment, at the same place, on all hosts: conda env export"));
   for (const HostFacts& host : input.hosts) {
-    if (host.facts.is_null() || factFlag(host.facts, "/locale/valid", true)) continue;
-    findings.push_back(
-        {Severity::kWarning, "software", host.name,
-         "the locale " + factText(host.facts, "/locale/name") + " is not installed on " + host.name,
-         "Python falls back to ASCII or warns", "export LC_ALL=C.UTF-8"});
+    if (host.facts.is_null() || launch::facts::factFlag(host.facts, "/locale/valid", true))
+      continue;
+    findings.push_back({Severity::kWarning, "software", host.name,
+                        "the locale " + launch::facts::factText(host.facts, "/locale/name") +
+                            " is not installed on " + host.name,
+                        "Python falls back to ASCII or warns", "export LC_ALL=C.UTF-8"});
   }
   return findings;
 }
@@ -121,37 +122,41 @@ Findings checkFiles(const CheckInput& input) {
   bool script = false;
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null()) continue;
-    script = script || factAt(host.facts, "/script").is_object();
-    const std::string path = factText(host.facts, "/folder/path");
-    if (factFlag(host.facts, "/folder/timed_out")) {
+    script = script || launch::facts::factAt(host.facts, "/script").is_object();
+    const std::string path = launch::facts::factText(host.facts, "/folder/path");
+    if (launch::facts::factFlag(host.facts, "/folder/timed_out")) {
       findings.push_back({Severity::kError, "files", host.name,
                           "the working folder hangs on " + host.name, "no answer for 5 s",
                           "see its file system (a dead NFS server?): df there"});
-    } else if (!factFlag(host.facts, "/folder/exists")) {
+    } else if (!launch::facts::factFlag(host.facts, "/folder/exists")) {
       findings.push_back({Severity::kError, "files", host.name,
                           "the working folder does not exist on " + host.name, path,
                           "mount it there, say another with --wdir, or: mkdir -p " + path});
-    } else if (!factFlag(host.facts, "/folder/writable")) {
+    } else if (!launch::facts::factFlag(host.facts, "/folder/writable")) {
       findings.push_back({Severity::kWarning, "files", host.name,
                           "nothing can be written to the working folder on " + host.name,
-                          path + ": " + factText(host.facts, "/folder/error"),
+                          path + ": " + launch::facts::factText(host.facts, "/folder/error"),
                           writableAdvice(host, path)});
-    } else if (factNumber(host.facts, "/folder/free", 1e18) < 256.0 * 1024 * 1024) {
-      findings.push_back({Severity::kWarning, "files", host.name,
-                          "the disk of the working folder is nearly full on " + host.name,
-                          describeBytes(factNumber(host.facts, "/folder/free")) + " free",
-                          "df -h " + path + "; remove what is not needed"});
+    } else if (launch::facts::factNumber(host.facts, "/folder/free", 1e18) < 256.0 * 1024 * 1024) {
+      findings.push_back(
+          {Severity::kWarning, "files", host.name,
+           "the disk of the working folder is nearly full on " + host.name,
+           launch::facts::describeBytes(launch::facts::factNumber(host.facts, "/folder/free")) +
+               " free",
+           "df -h " + path + "; remove what is not needed"});
     } else {
       char took[32];
-      std::snprintf(took, sizeof(took), "%.1f ms", factNumber(host.facts, "/folder/write_ms"));
+      std::snprintf(took, sizeof(took), "%.1f ms",
+                    launch::facts::factNumber(host.facts, "/folder/write_ms"));
       findings.push_back({Severity::kOk, "files", host.name, "working folder " + path,
                           std::string("writing and syncing 64 KiB took ") + took, ""});
     }
-    if (!factFlag(host.facts, "/cache/writable", true)) {
+    if (!launch::facts::factFlag(host.facts, "/cache/writable", true)) {
       findings.push_back(
           {Severity::kWarning, "files", host.name,
            "Farandole cannot be copied to " + host.name + ": its cache folder cannot be made",
-           factText(host.facts, "/cache/path") + ": " + factText(host.facts, "/cache/error"),
+           launch::facts::factText(host.facts, "/cache/path") + ": " +
+               launch::facts::factText(host.facts, "/cache/error"),
            "mkdir -m 700 /tmp/cache-$(id -u) and export XDG_CACHE_HOME=/tmp/cache-$(id -u) there, "
            "or "
            "install Farandole on it"});
@@ -161,4 +166,4 @@ Findings checkFiles(const CheckInput& input) {
   return findings;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -7,7 +7,7 @@
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -16,7 +16,7 @@ constexpr double kSkewSeconds = 2;
 std::size_t countOf(const json& list) { return list.is_array() ? list.size() : 0; }
 
 bool hasVariable(const json& facts, const std::string& prefix) {
-  const json& names = factAt(facts, "/surroundings/variables");
+  const json& names = launch::facts::factAt(facts, "/surroundings/variables");
   if (!names.is_array()) return false;
   return std::any_of(names.begin(), names.end(), [&prefix](const json& name) {
     return name.is_string() && name.get_ref<const std::string&>().starts_with(prefix);
@@ -29,10 +29,10 @@ Findings checkDevices(const CheckInput& input) {
   Findings findings;
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null()) continue;
-    const std::size_t render = countOf(factAt(host.facts, "/devices/render"));
-    const std::size_t nvidia = countOf(factAt(host.facts, "/devices/nvidia"));
-    if (countOf(factAt(host.facts, "/devices/render_refused")) > 0) {
-      const std::string group = factText(host.facts, "/devices/render_gid");
+    const std::size_t render = countOf(launch::facts::factAt(host.facts, "/devices/render"));
+    const std::size_t nvidia = countOf(launch::facts::factAt(host.facts, "/devices/nvidia"));
+    if (countOf(launch::facts::factAt(host.facts, "/devices/render_refused")) > 0) {
+      const std::string group = launch::facts::factText(host.facts, "/devices/render_gid");
       findings.push_back({Severity::kWarning, "devices", host.name,
                           "GPU devices of " + host.name + " may not be opened by this user",
                           "/dev/dri/renderD*, group " + group,
@@ -54,7 +54,7 @@ Findings checkClocks(const CheckInput& input) {
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null() || host.arrived == 0) continue;
     any = true;
-    const double skew = factNumber(host.facts, "/time") - host.arrived;
+    const double skew = launch::facts::factNumber(host.facts, "/time") - host.arrived;
     if (std::abs(skew) < kSkewSeconds) continue;
     char text[64];
     std::snprintf(text, sizeof(text), "%+.1f s", skew);
@@ -73,13 +73,13 @@ Findings checkSurroundings(const CheckInput& input) {
   for (const HostFacts& host : input.hosts) {
     if (host.facts.is_null()) continue;
     const std::size_t before = findings.size();
-    if (factFlag(host.facts, "/surroundings/istio")) {
+    if (launch::facts::factFlag(host.facts, "/surroundings/istio")) {
       findings.push_back({Severity::kWarning, "surroundings", host.name,
                           "an Istio sidecar stands in the way of " + host.name + "'s connections",
                           "ports 15001/15006, /etc/istio or ISTIO_META_*",
                           "annotate the pods: sidecar.istio.io/inject: \"false\""});
     }
-    const std::string mpi = factText(host.facts, "/open_mpi/version");
+    const std::string mpi = launch::facts::factText(host.facts, "/open_mpi/version");
     const bool oldNames =
         hasVariable(host.facts, "OMPI_MCA_orte_") || hasVariable(host.facts, "OMPI_MCA_plm_rsh_");
     if (std::atoi(mpi.c_str()) >= 5 && oldNames && !hasVariable(host.facts, "PRTE_MCA_")) {
@@ -91,7 +91,7 @@ Findings checkSurroundings(const CheckInput& input) {
                           "other PRTE_MCA_* too"});
     }
     if (findings.size() > before) continue;
-    const std::string mode = factText(host.facts, "/surroundings/mode");
+    const std::string mode = launch::facts::factText(host.facts, "/surroundings/mode");
     findings.push_back(
         {Severity::kOk, "surroundings", host.name,
          mode == "none" || mode.empty() ? "no job system around us" : "started by " + mode,
@@ -100,4 +100,4 @@ Findings checkSurroundings(const CheckInput& input) {
   return findings;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -7,7 +7,7 @@
 #include "process/bounded_command.h"
 #include "process/own_command.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -34,22 +34,22 @@ std::string timeName(double microseconds) {
 std::string reasonIn(const std::string& text) {
   const auto cause = text.find("first cause: ");
   std::string reason = text.substr(cause == text.npos ? 0 : cause);
-  return printable(reason.substr(0, kMostEvidence));
+  return launch::facts::printable(reason.substr(0, kMostEvidence));
 }
 
 }  // namespace
 
 std::vector<std::string> collectiveCommand(const DoctorSettings& settings) {
-  std::vector<HostSpec> hosts;
+  std::vector<launch::hosts::HostSpec> hosts;
   for (const DoctorHost& host : settings.hosts) {
     hosts.push_back({host.name, host.user, host.port, 1});
   }
-  std::vector<std::string> words{ownProgram(),
+  std::vector<std::string> words{process::ownProgram(),
                                  "run",
                                  "-q",
                                  "--no-prefix",
                                  "-H",
-                                 formatHosts(hosts),
+                                 launch::hosts::formatHosts(hosts),
                                  "--wdir",
                                  "/",
                                  "--connect-timeout",
@@ -60,9 +60,9 @@ std::vector<std::string> collectiveCommand(const DoctorSettings& settings) {
   if (settings.ssh.port != 0) add("-p", std::to_string(settings.ssh.port));
   add("-i", settings.ssh.identityFile);
   if (settings.ssh.acceptNewHostKeys) words.emplace_back("--accept-new-host-keys");
-  add("--data-ports", describe(settings.ports));
+  add("--data-ports", launch::facts::describe(settings.ports));
   add("--advertise", settings.advertise);
-  words.insert(words.end(), {kOwnCommand, "doctor-rank"});
+  words.insert(words.end(), {process::kOwnCommand, "doctor-rank"});
   return words;
 }
 
@@ -74,14 +74,15 @@ Findings checkCollective(const DoctorSettings& settings, Deadline deadline, json
     return {{Severity::kWarning, kCheck, "", ranks + " was not tried: the time was over", "",
              "farandole doctor --timeout 120"}};
   }
-  const CommandEnd end = runBounded(collectiveCommand(settings), deadline);
+  const process::CommandEnd end = process::runBounded(collectiveCommand(settings), deadline);
   if (end.timedOut) {
     return {{Severity::kError, kCheck, "", ranks + " did not end in time", reasonIn(end.err),
              "farandole doctor --timeout 120"}};
   }
   const auto line = end.out.rfind('{', end.out.find("\"allreduce\""));
   json result = line == end.out.npos ? json() : json::parse(end.out.substr(line), nullptr, false);
-  if (!end.succeeded() || !result.is_object() || !factAt(result, "/allreduce").is_array()) {
+  if (!end.succeeded() || !result.is_object() ||
+      !launch::facts::factAt(result, "/allreduce").is_array()) {
     return {{Severity::kError, kCheck, "", ranks + " failed", reasonIn(end.err + end.out),
              "see the links above; farandole run -v -H HOSTS with a program of yours shows more"}};
   }
@@ -89,10 +90,10 @@ Findings checkCollective(const DoctorSettings& settings, Deadline deadline, json
   std::string times;
   for (const json& one : told["allreduce"]) {
     times += (times.empty() ? "" : ", ") +
-             sizeName(static_cast<std::int64_t>(factNumber(one, "/bytes"))) + " " +
-             timeName(factNumber(one, "/us"));
+             sizeName(static_cast<std::int64_t>(launch::facts::factNumber(one, "/bytes"))) + " " +
+             timeName(launch::facts::factNumber(one, "/us"));
   }
   return {{Severity::kOk, kCheck, "", ranks + " gives the right sums", times, ""}};
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "doctor/doctor.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 // The command line of that job.
 std::vector<std::string> collectiveCommand(const DoctorSettings& settings);
@@ -14,4 +14,4 @@ std::vector<std::string> collectiveCommand(const DoctorSettings& settings);
 // Runs it; `told` becomes what rank 0 said. One finding.
 Findings checkCollective(const DoctorSettings& settings, Deadline deadline, nlohmann::json& told);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -15,7 +15,7 @@
 #include "launch/hosts/advertised.h"
 #include "launch/hosts/name_lookup.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -24,7 +24,7 @@ constexpr Duration kFactsTime = std::chrono::seconds(8);
 
 struct Visit {
   Findings findings;
-  std::unique_ptr<HostProbe> probe;
+  std::unique_ptr<launch::facts::HostProbe> probe;
   HostFacts facts;
 };
 
@@ -47,7 +47,7 @@ std::string agentAdvice(const std::string& name, const std::string& message) {
 void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline deadline,
                Visit& visit) {
   if (host.local) {
-    visit.probe = std::make_unique<LocalProbe>();
+    visit.probe = std::make_unique<launch::facts::LocalProbe>();
     return;
   }
   if (deadline.passed()) {
@@ -70,9 +70,10 @@ void makeProbe(const DoctorHost& host, const DoctorSettings& settings, Deadline 
     visit.probe = std::move(*made);
     return;
   }
-  visit.findings.push_back(
-      {Severity::kError, "agent", host.name, "Farandole could not be started on " + host.name,
-       printable(made.status().message()), agentAdvice(host.name, made.status().message())});
+  visit.findings.push_back({Severity::kError, "agent", host.name,
+                            "Farandole could not be started on " + host.name,
+                            launch::facts::printable(made.status().message()),
+                            agentAdvice(host.name, made.status().message())});
 }
 
 void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline deadline,
@@ -84,14 +85,14 @@ void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline 
   makeProbe(host, settings, deadline, visit);
   if (!visit.probe) return;
   auto facts = visit.probe->facts(settings.request, Deadline::after(deadline.left(kFactsTime)));
-  visit.facts.arrived = unixTime();
+  visit.facts.arrived = launch::facts::unixTime();
   if (facts.ok()) {
     visit.facts.facts = std::move(*facts);
     return;
   }
   visit.findings.push_back({Severity::kError, "agent", host.name,
                             host.name + " does not tell its facts",
-                            printable(facts.status().message()),
+                            launch::facts::printable(facts.status().message()),
                             "try again; farandole doctor -H " + host.name + " --timeout 120"});
   visit.probe.reset();
 }
@@ -112,7 +113,8 @@ std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
 // Where this machine is, as the other hosts see its ssh connections; "" if none does.
 std::string seenByOthers(const std::vector<Visit>& visits) {
   for (const Visit& visit : visits) {
-    const std::string seen = visit.facts.local ? "" : factText(visit.facts.facts, "/ssh_client");
+    const std::string seen =
+        visit.facts.local ? "" : launch::facts::factText(visit.facts.facts, "/ssh_client");
     if (!seen.empty()) return seen;
   }
   return "";
@@ -125,16 +127,17 @@ std::vector<LinkEnd> linkEnds(std::vector<Visit>& visits, const Advertised& adve
   for (Visit& visit : visits) {
     if (!visit.probe) continue;
     LinkEnd end{visit.facts.name, visit.probe.get(), {}};
-    end.own = linkAddresses(visit.facts.facts);
-    end.network = factText(visit.facts.facts, "/machine/boot_id") + " " +
-                  std::to_string(factNumber(visit.facts.facts, "/machine/net_ns"));
+    end.own = launch::facts::linkAddresses(visit.facts.facts);
+    end.network = launch::facts::factText(visit.facts.facts, "/machine/boot_id") + " " +
+                  std::to_string(launch::facts::factNumber(visit.facts.facts, "/machine/net_ns"));
     for (const auto& [host, address] : advertised) {
-      if (host == end.name) end.addresses.push_back(numericAddress(address));
+      if (host == end.name) end.addresses.push_back(launch::hosts::numericAddress(address));
     }
     if (end.addresses.empty()) {
       end.addresses = end.own;
-      const std::string ssh =
-          visit.facts.local ? seenByOthers(visits) : numericAddress(visit.facts.sshHost);
+      const std::string ssh = visit.facts.local
+                                  ? seenByOthers(visits)
+                                  : launch::hosts::numericAddress(visit.facts.sshHost);
       const bool own =
           std::find(end.addresses.begin(), end.addresses.end(), ssh) != end.addresses.end();
       if (!own && !ssh.starts_with("127.") && ssh != "::1") end.outside = ssh;
@@ -152,7 +155,7 @@ std::vector<std::string> hostNames(const std::vector<DoctorHost>& hosts) {
   return names;
 }
 
-Finding behindNat(const std::string& outside, PortRange range) {
+Finding behindNat(const std::string& outside, launch::facts::PortRange range) {
   return {Severity::kWarning,
           "links",
           "",
@@ -160,7 +163,7 @@ Finding behindNat(const std::string& outside, PortRange range) {
           "",
           "farandole run --advertise " + outside +
               (range.first == 0 ? " --data-ports A-B (the ports that are passed on to it)"
-                                : " --data-ports " + describe(range))};
+                                : " --data-ports " + launch::facts::describe(range))};
 }
 
 // Every rank listens on one port; nothing else of Farandole does.
@@ -177,12 +180,13 @@ Findings checkPorts(const DoctorSettings& settings) {
   if (settings.ports.last - settings.ports.first + 1 < most) {
     return {{Severity::kError, "ports", "",
              "a job listens on " + need + " of a host, but there are fewer in " +
-                 describe(settings.ports),
+                 launch::facts::describe(settings.ports),
              "", "give a range of at least " + need + ", and twice that for jobs that overlap"}};
   }
   return {{Severity::kOk, "ports", "",
-           "a job listens on " + need + " of each host, out of " + describe(settings.ports), "",
-           ""}};
+           "a job listens on " + need + " of each host, out of " +
+               launch::facts::describe(settings.ports),
+           "", ""}};
 }
 
 }  // namespace
@@ -210,12 +214,13 @@ Diagnosis diagnose(const DoctorSettings& given) {
                                {"slots", visit.facts.slots},
                                {"facts", visit.facts.facts}});
   }
-  auto advertised = parseAdvertised(settings.advertise, hostNames(settings.hosts));
+  auto advertised = launch::hosts::parseAdvertised(settings.advertise, hostNames(settings.hosts));
   const auto ends = linkEnds(visits, advertised.ok() ? *advertised : Advertised());
   Findings links = checkLinks(ends, settings.ports, deadline, diagnosis.links);
   for (const json& link : diagnosis.links) {
-    if (factFlag(link, "/ok")) continue;
-    for (HostFacts& host : input.hosts) host.unreached |= host.name == factText(link, "/to");
+    if (launch::facts::factFlag(link, "/ok")) continue;
+    for (HostFacts& host : input.hosts)
+      host.unreached |= host.name == launch::facts::factText(link, "/to");
   }
   if (const std::string outside = onlyOutside(ends, diagnosis.links); !outside.empty()) {
     links.push_back(behindNat(outside, settings.ports));
@@ -232,4 +237,4 @@ Diagnosis diagnose(const DoctorSettings& given) {
   return diagnosis;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -12,22 +12,22 @@
 #include "launch/facts/probe.h"
 #include "launch/ssh/ssh_command.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 // A probe for a remote host that ssh reaches; nothing: its facts and links are not checked. Called
 // from several threads at once.
-using MakeProbe = std::function<Result<std::unique_ptr<HostProbe>>(
-    const DoctorHost& host, const SshOptions& ssh, Deadline deadline)>;
+using MakeProbe = std::function<Result<std::unique_ptr<launch::facts::HostProbe>>(
+    const DoctorHost& host, const launch::ssh::SshOptions& ssh, Deadline deadline)>;
 
 struct DoctorSettings {
   std::vector<DoctorHost> hosts;
   int ranks = 0;    // 0: as many as slots
   int threads = 0;  // of each rank; 0: not said
-  SshOptions ssh;
-  PortRange ports;
-  std::string advertise;    // as for farandole run
-  bool collective = false;  // also a small job that computes, if nothing else is wrong
-  FactsRequest request;     // its names are filled in
+  launch::ssh::SshOptions ssh;
+  launch::facts::PortRange ports;
+  std::string advertise;                // as for farandole run
+  bool collective = false;              // also a small job that computes, if nothing else is wrong
+  launch::facts::FactsRequest request;  // its names are filled in
   Duration time = std::chrono::seconds(30);
   MakeProbe makeProbe;  // empty: remote hosts are only reached
 };
@@ -43,4 +43,4 @@ struct Diagnosis {
 // Returns within settings.time, whatever the hosts do. Asks no questions, changes nothing.
 Diagnosis diagnose(const DoctorSettings& settings);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

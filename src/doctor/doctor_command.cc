@@ -11,7 +11,7 @@
 #include "launch/hosts/advertised.h"
 #include "launch/output/console.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 constexpr int kUsage = 2;
@@ -80,13 +80,14 @@ Result<DoctorSettings> DoctorCommand::settings() const {
   if (!hosts.ok()) return hosts.status();
   settings.hosts = std::move(*hosts);
   if (!portRange_.empty()) {
-    auto range = parsePortRange(portRange_);
+    auto range = launch::facts::parsePortRange(portRange_);
     if (!range.ok()) return range.status();
     settings.ports = *range;
   }
   std::vector<std::string> names;
   for (const DoctorHost& host : settings.hosts) names.push_back(host.name);
-  if (auto pairs = parseAdvertised(advertise_, names); !pairs.ok()) return pairs.status();
+  if (auto pairs = launch::hosts::parseAdvertised(advertise_, names); !pairs.ok())
+    return pairs.status();
   settings.advertise = advertise_;
   settings.collective = !noCollective_;
   settings.ranks = ranks_;
@@ -95,8 +96,8 @@ Result<DoctorSettings> DoctorCommand::settings() const {
   settings.ssh.identityFile = identityFile_;
   settings.ssh.acceptNewHostKeys = acceptNewHostKeys_;
   settings.ssh.connectTimeoutSeconds = connectTimeout_;
-  settings.ssh.program = sshProgram();
-  settings.ssh.configFile = sshConfigFile();
+  settings.ssh.program = launch::ssh::sshProgram();
+  settings.ssh.configFile = launch::ssh::sshConfigFile();
   std::error_code error;
   // What a job would use: the folder we are in, wherever a rank runs.
   settings.request.folder =
@@ -120,9 +121,9 @@ int DoctorCommand::execute() const {
   using nlohmann::json;
   const std::string text =
       json_ ? reportJson(diagnosis, code).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
-            : reportTable(diagnosis, wantsColour(Stream::kOut));
+            : reportTable(diagnosis, launch::output::wantsColour(launch::output::Stream::kOut));
   std::fputs(text.c_str(), stdout);
   return code;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -8,7 +8,7 @@
 #include "doctor/agent_probe.h"
 #include "doctor/doctor.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 // Adds its options to `app`, which is its own, and holds what they say. Lives as long as the app;
 // main thread.
@@ -44,4 +44,4 @@ class DoctorCommand {
   bool strict_ = false;
 };
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 struct DoctorHost {
   std::string name;
@@ -19,4 +19,4 @@ struct DoctorHost {
 // From -H and --hostfile (at most one of them not empty; none: this machine).
 Result<std::vector<DoctorHost>> doctorHosts(const std::string& list, const std::string& file);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "process/core_library.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -24,7 +24,7 @@ constexpr double kNone = -1;
 
 class DoctorRank {
  public:
-  explicit DoctorRank(const CoreLibrary& core) : core_(core) {}
+  explicit DoctorRank(const process::CoreLibrary& core) : core_(core) {}
 
   Status run() {
     if (core_.init(nullptr) != FARANDOLE_OK) return lastError("init");
@@ -189,7 +189,7 @@ class DoctorRank {
     return {};
   }
 
-  const CoreLibrary& core_;
+  const process::CoreLibrary& core_;
   int rank_ = 0;
   int size_ = 1;
   json reduced_ = json::array();
@@ -204,11 +204,11 @@ int doctorRankMain(const std::vector<std::string>& words) {
     std::fputs("farandole doctor-rank: takes no arguments: the doctor starts it\n", stderr);
     return 2;
   }
-  auto core = CoreLibrary::load();
+  auto core = process::CoreLibrary::load();
   const Status status = core.ok() ? DoctorRank(*core).run() : core.status();
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.message().c_str());
   return 1;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::doctor {
 
 // `farandole doctor-rank`, which takes no more words. Returns the process's exit code; errors are
 // told on stderr.
 int doctorRankMain(const std::vector<std::string>& words);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

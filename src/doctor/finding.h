@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::doctor {
 
 enum class Severity { kOk, kWarning, kError };
 
@@ -19,4 +19,4 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-}  // namespace farandole
+}  // namespace farandole::doctor

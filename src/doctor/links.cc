@@ -8,7 +8,7 @@
 #include "launch/facts/fact_access.h"
 #include "launch/hosts/advertised.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -55,7 +55,7 @@ Link tryLink(const std::vector<LinkEnd>& ends, std::size_t i, std::size_t j, int
   for (const std::string& address : addresses) {
     if (deadline.passed() || (address == to.outside && !link.address.empty())) break;
     link.tried = true;
-    auto times = from.probe->echoTo({address, port, secret, kEchoLargeBytes},
+    auto times = from.probe->echoTo({address, port, secret, launch::facts::kEchoLargeBytes},
                                     Deadline::after(deadline.left(kAddressTime)));
     // Its port may be another one here, where nobody listens.
     const bool itself = !times.ok() && from.network != to.network && has(from.own, address);
@@ -78,8 +78,8 @@ Link tryLink(const std::vector<LinkEnd>& ends, std::size_t i, std::size_t j, int
 }
 
 // advertise: "h1=203.0.113.5,h2=ADDRESS", for all hosts that somebody did not reach.
-Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRange range,
-               const std::string& advertise) {
+Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link,
+               launch::facts::PortRange range, const std::string& advertise) {
   const std::string pair = from.name + " → " + to.name;
   if (to.addresses.empty()) {
     return {Severity::kError,
@@ -107,7 +107,8 @@ Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link, PortRan
             from.name,        pair + ": large messages do not pass",
             link.failures,    "ip link set IFACE mtu 1400 on both, or let ICMP pass on the way"};
   }
-  const std::string given = range.first == 0 ? kPortsToPass : describe(range);
+  const std::string given =
+      range.first == 0 ? launch::hosts::kPortsToPass : launch::facts::describe(range);
   const std::string ports =
       range.first == 0 ? "all TCP ports between the hosts, or a range such as " + given : given;
   const std::string run = "farandole run --advertise " + advertise + " --data-ports " + given;
@@ -151,19 +152,19 @@ std::string onlyOutside(const std::vector<LinkEnd>& ends, const json& links) {
   std::string list;
   for (const LinkEnd& end : ends) {
     const bool outside = std::any_of(links.begin(), links.end(), [&end](const json& link) {
-      return factText(link, "/to") == end.name && !end.outside.empty() &&
-             factText(link, "/address") == end.outside;
+      return launch::facts::factText(link, "/to") == end.name && !end.outside.empty() &&
+             launch::facts::factText(link, "/address") == end.outside;
     });
     if (outside) list += (list.empty() ? "" : ",") + end.name + "=" + end.outside;
   }
   return list;
 }
 
-Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline deadline,
-                    json& links) {
+Findings checkLinks(const std::vector<LinkEnd>& ends, launch::facts::PortRange range,
+                    Deadline deadline, json& links) {
   links = json::array();
   if (ends.empty()) return {};
-  auto secret = makeEchoSecret();
+  auto secret = launch::facts::makeEchoSecret();
   if (!secret.ok()) {
     return {{Severity::kError, "links", "", secret.status().message(), "", "try again"}};
   }
@@ -188,8 +189,8 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
     if (listening[i].port != 0) continue;
     findings.push_back({Severity::kError, "ports", ends[i].name,
                         ends[i].name + " cannot listen for the others", listening[i].why.message(),
-                        std::string("give another range: --port-range ") + kPortsToPass +
-                            "; ss -ltnp shows who has it"});
+                        std::string("give another range: --port-range ") +
+                            launch::hosts::kPortsToPass + "; ss -ltnp shows who has it"});
   }
   inParallel(ends.size(), kLinksAtOnce, [&](std::size_t i) {
     // Each begins with its neighbour, so that not all visit the same host at the same time.
@@ -239,4 +240,4 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline 
   return findings;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

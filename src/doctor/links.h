@@ -8,11 +8,11 @@
 #include "doctor/checks.h"
 #include "launch/facts/probe.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 struct LinkEnd {
   std::string name;
-  HostProbe* probe = nullptr;
+  launch::facts::HostProbe* probe = nullptr;
   std::vector<std::string> addresses;  // where it may be reached; see linkAddresses
   std::string outside = {};            // a last attempt: where its sshd is reached; "" if the same
   std::vector<std::string> own = {};   // its own addresses, whatever was advertised
@@ -24,7 +24,7 @@ std::string onlyOutside(const std::vector<LinkEnd>& ends, const nlohmann::json& 
 
 // Opens an echo on every host and visits it from every other (a single host visits itself). All
 // pairs are told in `links`; findings are the failures, or one line that all is well.
-Findings checkLinks(const std::vector<LinkEnd>& ends, PortRange range, Deadline deadline,
-                    nlohmann::json& links);
+Findings checkLinks(const std::vector<LinkEnd>& ends, launch::facts::PortRange range,
+                    Deadline deadline, nlohmann::json& links);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

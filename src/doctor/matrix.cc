@@ -6,7 +6,7 @@
 
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -22,7 +22,7 @@ std::string right(const std::string& text, std::size_t width) {
 
 // Of the table under this key; nothing if it is not there.
 std::optional<double> numberAt(const json& told, const char* key, std::size_t i, std::size_t j) {
-  const json& rows = factAt(told, key);
+  const json& rows = launch::facts::factAt(told, key);
   if (!rows.is_array() || i >= rows.size() || !rows[i].is_array() || j >= rows[i].size() ||
       !rows[i][j].is_number()) {
     return std::nullopt;
@@ -58,4 +58,4 @@ std::string matrixText(const std::vector<std::string>& hosts, const json& told) 
   return text;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

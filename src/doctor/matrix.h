@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::doctor {
 
 // "h0   -      41 µs 112 MB/s …", one line per host; "" if nothing was measured. told: of rank 0
 // (doctor_rank.h), not to be trusted.
 std::string matrixText(const std::vector<std::string>& hosts, const nlohmann::json& told);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

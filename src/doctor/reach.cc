@@ -9,7 +9,7 @@
 #include "launch/ssh/ssh_settings.h"
 #include "process/bounded_command.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 constexpr Duration kTcpTime = std::chrono::seconds(5);
@@ -23,75 +23,85 @@ std::string milliseconds(Duration duration) {
 
 Deadline sooner(Deadline deadline, Duration limit) { return Deadline::after(deadline.left(limit)); }
 
-Finding fromSsh(const DoctorHost& host, const SshFailure& failure) {
+Finding fromSsh(const DoctorHost& host, const launch::ssh::SshFailure& failure) {
   return {Severity::kError, "ssh", host.name, failure.cause, failure.evidence, failure.fix};
 }
 
-SshFailure explain(const SshTarget& target, const SshOptions& options, const CommandEnd& end) {
-  if (end.startError != 0) return explainSshNotStarted(options, end.startError);
+launch::ssh::SshFailure explain(const launch::ssh::SshTarget& target,
+                                const launch::ssh::SshOptions& options,
+                                const process::CommandEnd& end) {
+  if (end.startError != 0) return launch::ssh::explainSshNotStarted(options, end.startError);
   if (end.timedOut) {
-    return {SshFailure::Kind::kTimedOut, "ssh to " + target.host + " did not come to an end",
-            printable(end.err.substr(0, end.err.find('\n'))),
+    return {launch::ssh::SshFailure::Kind::kTimedOut,
+            "ssh to " + target.host + " did not come to an end",
+            launch::facts::printable(end.err.substr(0, end.err.find('\n'))),
             "see where it stands still: ssh -v -o BatchMode=yes " + target.host + " true"};
   }
-  return explainSshFailure(target, options, {end.exitCode, end.signal}, end.err);
+  return launch::ssh::explainSshFailure(target, options, {end.exitCode, end.signal}, end.err);
 }
 
-Finding fromTcp(const DoctorHost& host, const SshTarget& target, const SshOptions& options,
-                const SshRoute& route, const TcpProbe& probe) {
+Finding fromTcp(const DoctorHost& host, const launch::ssh::SshTarget& target,
+                const launch::ssh::SshOptions& options, const launch::ssh::SshRoute& route,
+                const launch::facts::TcpProbe& probe) {
   const std::string place = "port " + std::to_string(route.port) + " of " + route.host +
                             (probe.address.empty() ? "" : " (" + probe.address + ")");
-  if (probe.state == TcpState::kOpen) {
+  if (probe.state == launch::facts::TcpState::kOpen) {
     return {Severity::kOk, "tcp", host.name, place + " is open", milliseconds(probe.took), ""};
   }
   // The same words as for ssh, which would fail in the same way.
   const std::string said =
       "ssh: connect to host " + route.host + " port " + std::to_string(route.port) + ": ";
   std::string text = said + "No route to host";
-  if (probe.state == TcpState::kRefused) text = said + "Connection refused";
-  if (probe.state == TcpState::kFiltered) text = said + "Connection timed out";
+  if (probe.state == launch::facts::TcpState::kRefused) text = said + "Connection refused";
+  if (probe.state == launch::facts::TcpState::kFiltered) text = said + "Connection timed out";
   const std::string name = "ssh: Could not resolve hostname " + route.host + ": ";
-  if (probe.state == TcpState::kNameUnknown) text = name + probe.evidence;
-  if (probe.state == TcpState::kNameTimeout) text = name + "Temporary failure in name resolution";
-  const SshFailure failure = explainSshFailure(target, options, {255, 0}, text);
-  const bool named = probe.state == TcpState::kNameUnknown || probe.state == TcpState::kNameTimeout;
+  if (probe.state == launch::facts::TcpState::kNameUnknown) text = name + probe.evidence;
+  if (probe.state == launch::facts::TcpState::kNameTimeout)
+    text = name + "Temporary failure in name resolution";
+  const launch::ssh::SshFailure failure =
+      launch::ssh::explainSshFailure(target, options, {255, 0}, text);
+  const bool named = probe.state == launch::facts::TcpState::kNameUnknown ||
+                     probe.state == launch::facts::TcpState::kNameTimeout;
   return {Severity::kError,
           named ? "names" : "tcp",
           host.name,
           failure.cause,
-          place + ": " + tcpStateName(probe.state) + ", " + probe.evidence,
+          place + ": " + launch::facts::tcpStateName(probe.state) + ", " + probe.evidence,
           failure.fix};
 }
 
 }  // namespace
 
-Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline deadline) {
+Reach checkReach(const DoctorHost& host, const launch::ssh::SshOptions& options,
+                 Deadline deadline) {
   Reach reach;
   reach.host = host.name;
-  const SshTarget target{host.name, host.user, host.port};
-  if (const Status wrong = checkSshTarget(target, options); !wrong.ok()) {
+  const launch::ssh::SshTarget target{host.name, host.user, host.port};
+  if (const Status wrong = launch::ssh::checkSshTarget(target, options); !wrong.ok()) {
     reach.findings.push_back({Severity::kError, "hosts", host.name, wrong.message(), "",
                               "correct it in -H or in the hostfile"});
     return reach;
   }
-  const CommandEnd config = runBounded(sshQuestion(target, options), sooner(deadline, kTcpTime));
+  const process::CommandEnd config =
+      process::runBounded(launch::ssh::sshQuestion(target, options), sooner(deadline, kTcpTime));
   if (!config.succeeded()) {
     reach.findings.push_back(fromSsh(host, explain(target, options, config)));
     return reach;
   }
-  const SshRoute route = sshRoute(config.out, host.name);
+  const launch::ssh::SshRoute route = launch::ssh::sshRoute(config.out, host.name);
   reach.host = route.host;
   reach.port = route.port;
   if (!route.proxied) {
-    const TcpProbe probe = probeTcp(route.host, route.port, sooner(deadline, kTcpTime));
+    const launch::facts::TcpProbe probe =
+        launch::facts::probeTcp(route.host, route.port, sooner(deadline, kTcpTime));
     reach.findings.push_back(fromTcp(host, target, options, route, probe));
-    if (probe.state != TcpState::kOpen) return reach;
+    if (probe.state != launch::facts::TcpState::kOpen) return reach;
   }
-  const auto command = remoteShell("true");
+  const auto command = launch::ssh::remoteShell("true");
   const TimePoint begin = Clock::now();
   const auto limit = std::chrono::seconds(options.connectTimeoutSeconds + 5);
-  const CommandEnd end =
-      runBounded(sshArguments(target, options, command.value()), sooner(deadline, limit));
+  const process::CommandEnd end = process::runBounded(
+      launch::ssh::sshArguments(target, options, command.value()), sooner(deadline, limit));
   if (!end.succeeded()) {
     reach.findings.push_back(fromSsh(host, explain(target, options, end)));
     return reach;
@@ -103,11 +113,11 @@ Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline dea
     reach.findings.push_back(
         {Severity::kWarning, "ssh", host.name,
          "the login shell of " + host.name + " prints on stdout before any command",
-         printable(end.out.substr(0, end.out.find('\n'))),
+         launch::facts::printable(end.out.substr(0, end.out.find('\n'))),
          "in ~/.bashrc (or .cshrc, config.fish) there, print only if the shell is interactive: "
          "case $- in *i*) … ;; esac"});
   }
   return reach;
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

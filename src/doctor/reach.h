@@ -8,7 +8,7 @@
 #include "doctor/finding.h"
 #include "launch/ssh/ssh_command.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 struct Reach {
   Findings findings;
@@ -19,6 +19,6 @@ struct Reach {
 
 // Runs ssh at most twice, never with questions; returns by the deadline (and within about
 // the connect timeout + 10 s). Thread-safe.
-Reach checkReach(const DoctorHost& host, const SshOptions& options, Deadline deadline);
+Reach checkReach(const DoctorHost& host, const launch::ssh::SshOptions& options, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

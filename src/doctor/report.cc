@@ -6,7 +6,7 @@
 
 #include "doctor/matrix.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -139,4 +139,4 @@ json reportJson(const Diagnosis& diagnosis, int exitCode) {
           {"collective", diagnosis.collective}};
 }
 
-}  // namespace farandole
+}  // namespace farandole::doctor

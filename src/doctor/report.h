@@ -6,7 +6,7 @@
 
 #include "doctor/doctor.h"
 
-namespace farandole {
+namespace farandole::doctor {
 
 // 0: nothing in the way; 1: warnings, if they count; 2: errors.
 int exitCodeOf(const Findings& findings, bool strict);
@@ -17,4 +17,4 @@ std::string reportTable(const Diagnosis& diagnosis, bool colour);
 
 nlohmann::json reportJson(const Diagnosis& diagnosis, int exitCode);
 
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -15,10 +15,8 @@
 #include "init/ssh_files.h"
 #include "process/own_command.h"
 
-namespace farandole {
+namespace farandole::init {
 namespace {
-
-using namespace init;
 
 constexpr int kUsage = 2;
 
@@ -94,7 +92,7 @@ int InitCommand::verify(const std::string& folder, const std::string& hosts) con
   std::fflush(stdout);
   // For the ssh that doctor starts: names, keys and known hosts of this set-up.
   ::setenv("FARANDOLE_SSH_CONFIG", (folder + "/ssh_launcher/config").c_str(), 1);
-  const std::string program = ownProgram();
+  const std::string program = process::ownProgram();
   // The folder we are in is not that of the workers' containers: ask for one that is everywhere.
   ::execl(program.c_str(), "farandole", "doctor", "-H", hosts.c_str(), "--wdir", "/tmp", nullptr);
   return complain(Status::fromErrno("cannot start " + program + " doctor", errno));
@@ -128,8 +126,6 @@ int InitCommand::execute() {
   return hosts.ok() ? verify(request->folder, *hosts) : complain(hosts.status());
 }
 
-namespace init {
-
 Result<std::string> hostsOfHostfile(const std::string& content) {
   std::string out;
   std::istringstream lines(content);
@@ -153,5 +149,4 @@ Result<std::string> hostsOfHostfile(const std::string& content) {
   return out;
 }
 
-}  // namespace init
-}  // namespace farandole
+}  // namespace farandole::init

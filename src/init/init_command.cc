@@ -8,10 +8,8 @@
 #include "init/files.h"
 #include "process/own_command.h"
 
-namespace farandole {
+namespace farandole::init {
 namespace {
-
-using namespace init;
 
 constexpr const char* kDefaultImage = "intel/deep-learning:2024.0-py3.10";
 
@@ -136,7 +134,8 @@ Result<ClusterSpec> InitCommand::readSpec() const {
   spec.dataFolder = data_;
   spec.debug = debug_;
   // …/bin/farandole
-  spec.programTree = std::filesystem::path(ownProgram()).parent_path().parent_path().string();
+  spec.programTree =
+      std::filesystem::path(process::ownProgram()).parent_path().parent_path().string();
   if (!checkPath("", spec.programTree).ok()) spec.programTree = "/opt/farandole";
   return spec;
 }
@@ -166,4 +165,4 @@ Result<SetupRequest> InitCommand::readRequest() const {
   return request;
 }
 
-}  // namespace farandole
+}  // namespace farandole::init

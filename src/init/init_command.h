@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "init/setup.h"
 
-namespace farandole {
+namespace farandole::init {
 
 // Adds its options to `app`, which is its own, and holds what they say. Lives as long as the app;
 // main thread.
@@ -22,11 +22,11 @@ class InitCommand {
  private:
   void addOptions();
   void addPushOptions();
-  Result<init::ClusterSpec> readSpec() const;
-  Status readUser(init::ClusterSpec& spec) const;
-  Result<init::SetupRequest> readRequest() const;
-  int writeSetup(const init::SetupRequest& request) const;
-  int pushSetup(const init::SetupRequest& request) const;
+  Result<ClusterSpec> readSpec() const;
+  Status readUser(ClusterSpec& spec) const;
+  Result<SetupRequest> readRequest() const;
+  int writeSetup(const SetupRequest& request) const;
+  int pushSetup(const SetupRequest& request) const;
   // Becomes `farandole doctor`; returns only if that cannot be started.
   int verify(const std::string& folder, const std::string& hosts) const;
 
@@ -58,10 +58,7 @@ class InitCommand {
   bool verify_ = false;
 };
 
-namespace init {
-
 // "launcher:1,worker1:2" for doctor's -H, out of workload/hostfile.
 Result<std::string> hostsOfHostfile(const std::string& content);
 
-}  // namespace init
-}  // namespace farandole
+}  // namespace farandole::init

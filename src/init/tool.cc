@@ -6,13 +6,13 @@
 
 namespace farandole::init {
 
-std::string ToolResult::lastError() const { return lastLineOf(errors); }
+std::string ToolResult::lastError() const { return process::lastLineOf(errors); }
 
 Result<ToolResult> runTools(const std::vector<std::vector<std::string>>& tools,
                             std::chrono::milliseconds limit) {
-  CommandRequest request{tools.back()};
+  process::CommandRequest request{tools.back()};
   if (tools.size() > 1) request.feeder = tools.front();
-  CommandEnd end = runCommand(request, Deadline::after(limit));
+  process::CommandEnd end = process::runCommand(request, Deadline::after(limit));
   if (end.startError == ENOENT) {
     return Status::unavailable(
         end.missing + " is not installed; on Debian and Ubuntu type: sudo apt-get install " +

@@ -22,7 +22,7 @@
 #define FARANDOLE_THREAD_SANITIZER 1
 #endif
 #endif
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 constexpr std::size_t kGranule = 64;
@@ -253,4 +253,4 @@ Status Arena::detachRange(std::size_t begin, std::size_t end, bool keepContents)
   return {};
 }
 
-}  // namespace farandole
+}  // namespace farandole::machine

@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "machine/memory_promises.h"
 
-namespace farandole {
+namespace farandole::machine {
 
 // A mapping with an owner.
 class Mapping {
@@ -94,4 +94,4 @@ class Arena {
 // cgroup's.
 std::size_t availableMemory();
 
-}  // namespace farandole
+}  // namespace farandole::machine

@@ -10,7 +10,7 @@
 
 #include "machine/arena.h"
 
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -98,4 +98,4 @@ std::size_t availableMemory() {
   return static_cast<std::size_t>(std::min(machine, leftInAllGroups()));
 }
 
-}  // namespace farandole
+}  // namespace farandole::machine

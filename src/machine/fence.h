@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace farandole {
+namespace farandole::machine {
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -15,4 +15,4 @@ inline void fullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #pragma GCC diagnostic pop
 #endif
 
-}  // namespace farandole
+}  // namespace farandole::machine

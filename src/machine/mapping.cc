@@ -5,7 +5,7 @@
 
 #include "machine/arena.h"
 
-namespace farandole {
+namespace farandole::machine {
 
 Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, size_);
@@ -44,4 +44,4 @@ bool Mapping::contains(const void* p, std::size_t bytes) const {
   return at >= begin && at - begin <= size_ && bytes <= size_ - (at - begin);
 }
 
-}  // namespace farandole
+}  // namespace farandole::machine

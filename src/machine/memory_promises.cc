@@ -4,7 +4,7 @@
 
 #include "base/futex.h"
 
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 // The bits of a word that are not bytes: its phase, and whether it was refused by another rank.
@@ -133,4 +133,4 @@ Status MemoryPromises::reserve(std::size_t bytes, const std::function<Status()>&
   return status;
 }
 
-}  // namespace farandole
+}  // namespace farandole::machine

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::machine {
 
 // In shared memory, zeroed.
 struct PromiseBoard {
@@ -73,4 +73,4 @@ class MemoryPromises {
 // "1.5 MiB"
 std::string megabytes(std::size_t bytes);
 
-}  // namespace farandole
+}  // namespace farandole::machine

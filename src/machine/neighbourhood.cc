@@ -14,7 +14,7 @@
 #include "machine/fence.h"
 #include "machine/rank_processors.h"
 
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
@@ -236,4 +236,4 @@ Status Neighbourhood::failure() const {
   return failure_;
 }
 
-}  // namespace farandole
+}  // namespace farandole::machine

@@ -31,7 +31,7 @@
 #include "machine/arena.h"
 #include "machine/sealed_word.h"
 
-namespace farandole {
+namespace farandole::machine {
 
 inline constexpr int kMaxLocalRanks = PromiseBoard::kRanks;
 
@@ -135,4 +135,4 @@ class Neighbourhood {
   std::vector<Status> goneStatuses_;  // by local rank
 };
 
-}  // namespace farandole
+}  // namespace farandole::machine

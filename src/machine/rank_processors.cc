@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 // As this process's pid namespace numbers it; 0: not there, or not any more.
@@ -40,4 +40,4 @@ int processorsTogether(std::span<const UniqueFd> pidfds) {
   return std::max(1, CPU_COUNT(&all));
 }
 
-}  // namespace farandole
+}  // namespace farandole::machine

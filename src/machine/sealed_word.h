@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace farandole {
+namespace farandole::machine {
 
 class SealedWord {
  public:
@@ -45,4 +45,4 @@ class SealedWord {
   std::atomic<std::uint64_t> seal_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::machine

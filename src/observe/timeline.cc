@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "observe/timeline_file.h"
 
-namespace farandole {
+namespace farandole::observe {
 namespace {
 
 constexpr std::size_t kFlushBytes = std::size_t{64} << 10;
@@ -191,4 +191,4 @@ Status Timeline::closeFile(const std::string& path) {
       file.get(), beginEvent("timeline closed", 'M', 0, kMainLane) + ",\"args\":{}}\n]\n", path);
 }
 
-}  // namespace farandole
+}  // namespace farandole::observe

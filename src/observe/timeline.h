@@ -27,7 +27,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::observe {
 
 // "bytes": 4096
 struct TimelineArgument {
@@ -101,4 +101,4 @@ class Timeline {
   Status failure_ GUARDED_BY(mutex_);
 };
 
-}  // namespace farandole
+}  // namespace farandole::observe

@@ -8,7 +8,7 @@
 
 #include "base/own_link.h"
 
-namespace farandole {
+namespace farandole::observe {
 namespace {
 
 constexpr std::string_view kOpening = "[\n";
@@ -88,4 +88,4 @@ Status appendToTimelineFile(int fd, std::string_view lines, const std::string& p
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::observe

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::observe {
 
 // Opens path for appending and creates it, with the array's opening bracket, if nobody has. If
 // another process is just creating it, waits for that bracket until the deadline.
@@ -20,4 +20,4 @@ Status createTimelineFile(const std::string& path);
 // One write(); what a full disk cut off is an error, not repeated: others may have written since.
 Status appendToTimelineFile(int fd, std::string_view lines, const std::string& path);
 
-}  // namespace farandole
+}  // namespace farandole::observe

@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 using std::chrono::milliseconds;
@@ -295,4 +295,4 @@ std::string lastLineOf(const std::string& text) {
   return oneLine(std::string(line.substr(0, kMost)));
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::process {
 
 struct CommandRequest {
   std::vector<std::string> words;     // argv
@@ -68,4 +68,4 @@ std::string describeEnd(int waitStatus);
 // none.
 std::string lastLineOf(const std::string& text);
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -11,7 +11,7 @@
 
 #include "process/own_command.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 bool isFile(const std::string& path) {
@@ -140,4 +140,4 @@ Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command) {
   return ResolvedCommand{std::move(program), std::move(command)};
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::process {
 
 struct ResolvedCommand {
   std::string program;
@@ -26,4 +26,4 @@ Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command);
 // Whether the script that is given to Python is here, in the current folder or where its path says.
 Status checkScript(const ResolvedCommand& command);
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 std::string reason() {
@@ -40,4 +40,4 @@ Result<CoreLibrary> CoreLibrary::load() {
   return core;
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

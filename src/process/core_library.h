@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::process {
 
 struct CoreLibrary {
   decltype(&farandole_allocate) allocate = nullptr;
@@ -25,4 +25,4 @@ struct CoreLibrary {
   static Result<CoreLibrary> load();
 };
 
-}  // namespace farandole
+}  // namespace farandole::process

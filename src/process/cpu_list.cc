@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::process {
 
 Result<CpuSet> parseCpuList(std::string_view text) {
   std::vector<bool> chosen(kMostCpus);
@@ -62,4 +62,4 @@ CpuSet commonCpus(const CpuSet& a, const CpuSet& b) {
   return both;
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

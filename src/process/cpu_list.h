@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::process {
 
 using CpuSet = std::vector<int>;  // ascending, each once
 
@@ -26,4 +26,4 @@ Result<std::vector<CpuSet>> parseCpuSets(std::string_view text);
 // The CPUs that are in both.
 CpuSet commonCpus(const CpuSet& a, const CpuSet& b);
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 std::optional<std::string> firstLine(const std::string& path) {
@@ -112,4 +112,4 @@ std::vector<CpuSet> nodesOf(const CpuTopology& topology, const CpuSet& allowed) 
   return groupBy<int>(topology, allowed, [](const CpuPlace& place) { return place.node; });
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -6,7 +6,7 @@
 
 #include "process/cpu_list.h"
 
-namespace farandole {
+namespace farandole::process {
 
 struct CpuPlace {
   int cpu = 0;
@@ -35,4 +35,4 @@ std::vector<CpuSet> coresOf(const CpuTopology& topology, const CpuSet& allowed);
 // The allowed CPUs by NUMA node; nodes without one are left out.
 std::vector<CpuSet> nodesOf(const CpuTopology& topology, const CpuSet& allowed);
 
-}  // namespace farandole
+}  // namespace farandole::process

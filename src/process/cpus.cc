@@ -11,7 +11,7 @@
 
 #include "process/cpu_list.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 // "max 100000" or "150000 100000", as in cgroup v2.
@@ -96,4 +96,4 @@ int allowedCpus() {
   return std::max(1, static_cast<int>(std::ceil(quota)));
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace farandole {
+namespace farandole::process {
 
 // The smaller of the affinity mask and the cgroup's CPU quota (rounded up), at least 1.
 int allowedCpus();
@@ -14,4 +14,4 @@ double cpuQuota();
 // The numbers of the CPUs in the affinity mask, ascending; empty if the kernel does not tell.
 std::vector<int> affinityCpuSet();
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ void JobMarks::disown() {
   ::setrlimit(RLIMIT_LOCKS, &own);
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -19,7 +19,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::process {
 
 class JobMarks {
  public:
@@ -56,4 +56,4 @@ class JobMarks {
   UniqueFd groupTasks_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -7,7 +7,7 @@
 
 #include "process/process_table.h"
 
-namespace farandole {
+namespace farandole::process {
 
 void Leftovers::adoptOrphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
@@ -49,4 +49,4 @@ std::string Leftovers::describe() const {
   return text + ")";
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

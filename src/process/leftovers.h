@@ -11,7 +11,7 @@
 
 #include "process/job_marks.h"
 
-namespace farandole {
+namespace farandole::process {
 
 class Leftovers {
  public:
@@ -35,4 +35,4 @@ class Leftovers {
   std::multiset<std::string> names_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::process

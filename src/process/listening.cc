@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 constexpr int kListen = 0x0a;  // TCP_LISTEN
@@ -95,4 +95,4 @@ bool isListening(int port) {
   return false;
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 std::string bootAnd(const char* space) {
@@ -20,4 +20,4 @@ std::string bootAnd(const char* space) {
 std::string machineIdentity() { return bootAnd("/proc/self/ns/pid"); }
 std::string networkIdentity() { return bootAnd("/proc/self/ns/net"); }
 
-}  // namespace farandole
+}  // namespace farandole::process

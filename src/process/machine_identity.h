@@ -3,11 +3,11 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::process {
 
 // The kernel's boot, and the namespace that process numbers belong to.
 std::string machineIdentity();
 // The kernel's boot, and the namespace that network interfaces belong to.
 std::string networkIdentity();
 
-}  // namespace farandole
+}  // namespace farandole::process

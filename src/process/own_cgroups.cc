@@ -4,7 +4,7 @@
 
 #include "process/process_table.h"
 
-namespace farandole {
+namespace farandole::process {
 
 std::vector<OwnCgroup> ownCgroups() {
   const std::string root = "/sys/fs/cgroup";
@@ -31,4 +31,4 @@ std::vector<OwnCgroup> ownCgroups() {
   return found;
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::process {
 
 struct OwnCgroup {
   std::string controller;  // of version 1: "pids", "name=systemd"; of version 2: ""
@@ -17,4 +17,4 @@ struct OwnCgroup {
 // Those that lie outside of what we can see are left out.
 std::vector<OwnCgroup> ownCgroups();
 
-}  // namespace farandole
+}  // namespace farandole::process

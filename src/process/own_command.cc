@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace farandole {
+namespace farandole::process {
 
 std::string ownProgram() {
   std::error_code error;
@@ -10,4 +10,4 @@ std::string ownProgram() {
   return error ? "/proc/self/exe" : self.string();
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

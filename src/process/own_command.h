@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::process {
 
 // As the command of a job: the program that starts the rank, whatever else of that name is in PATH
 // there. For what Farandole runs by itself; not for people.
@@ -12,4 +12,4 @@ inline constexpr char kOwnCommand[] = "@farandole";
 // Its path.
 std::string ownProgram();
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <utility>
 
-namespace farandole {
+namespace farandole::process {
 
 void PollRound::on(int fd, short events, std::function<void()> ready) {
   if (fd < 0) return;
@@ -24,4 +24,4 @@ void PollRound::run(Duration limit) {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-namespace farandole {
+namespace farandole::process {
 
 class PollRound {
  public:
@@ -26,4 +26,4 @@ class PollRound {
   std::vector<std::function<void()>> ready_;  // by entry
 };
 
-}  // namespace farandole
+}  // namespace farandole::process

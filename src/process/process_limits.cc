@@ -9,7 +9,7 @@
 #include "process/own_cgroups.h"
 #include "process/process_table.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 // The first pids.max, from our own group outwards, that leaves no room; "" if all do.
@@ -51,4 +51,4 @@ Status cannotStartProcess(std::string_view what, int error) {
           fewer);
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -5,9 +5,9 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::process {
 
 // The status of a failed fork, vfork or clone, with what can be done about it.
 Status cannotStartProcess(std::string_view what, int error);
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 // Larger than any argument and environment area the kernel accepts by default (6 MiB).
@@ -166,4 +166,4 @@ std::string processName(pid_t pid) {
   return name;
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

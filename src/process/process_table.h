@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::process {
 
 // What /proc says; "" if it says nothing.
 std::string readProcFile(const std::string& path);
@@ -30,4 +30,4 @@ bool signalProcess(pid_t pid, int signal, const std::function<bool(pid_t)>& is);
 // "python3", or "" if the process is gone.
 std::string processName(pid_t pid);
 
-}  // namespace farandole
+}  // namespace farandole::process

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 bool isIgnored(int signal) {
@@ -67,4 +67,4 @@ std::string signalName(int signal) {
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

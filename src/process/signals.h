@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::process {
 
 // What the launcher was started with, and what its ranks are therefore given back.
 struct InheritedSignals {
@@ -39,4 +39,4 @@ class SignalEvents {
 // "SIGTERM", or "signal 77" for numbers without a name.
 std::string signalName(int signal);
 
-}  // namespace farandole
+}  // namespace farandole::process

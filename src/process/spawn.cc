@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "process/process_limits.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -198,4 +198,4 @@ Result<pid_t> spawnProcess(const SpawnRequest& request) {
   return Status::fromErrno("cannot execute '" + request.program + "'", error);
 }
 
-}  // namespace farandole
+}  // namespace farandole::process

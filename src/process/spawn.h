@@ -11,7 +11,7 @@
 #include "process/job_marks.h"
 #include "process/signals.h"
 
-namespace farandole {
+namespace farandole::process {
 
 struct SpawnRequest {
   const std::string& program;
@@ -34,4 +34,4 @@ struct SpawnRequest {
 // for output must be above 2.
 Result<pid_t> spawnProcess(const SpawnRequest& request);
 
-}  // namespace farandole
+}  // namespace farandole::process

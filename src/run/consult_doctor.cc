@@ -5,11 +5,11 @@
 #include "doctor/report.h"
 #include "launch/output/console.h"
 
-namespace farandole {
+namespace farandole::run {
 
 std::string consultDoctor(const RunPlan& plan) {
-  DoctorSettings settings;
-  for (const HostPlan& host : plan.job.hosts) {
+  doctor::DoctorSettings settings;
+  for (const launch::plan::HostPlan& host : plan.job.hosts) {
     settings.hosts.push_back({host.name, host.ssh.user, host.ssh.port, host.slots, host.local});
   }
   settings.ranks = plan.job.total;
@@ -17,8 +17,9 @@ std::string consultDoctor(const RunPlan& plan) {
   settings.ssh = plan.connecting.ssh;
   settings.request.folder = plan.job.folder;
   settings.time = std::chrono::seconds(20);
-  settings.makeProbe = makeAgentProbe;
-  return reportTable(diagnose(settings), wantsColour(Stream::kErr));
+  settings.makeProbe = doctor::makeAgentProbe;
+  return doctor::reportTable(doctor::diagnose(settings),
+                             launch::output::wantsColour(launch::output::Stream::kErr));
 }
 
-}  // namespace farandole
+}  // namespace farandole::run

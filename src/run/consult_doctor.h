@@ -5,9 +5,9 @@
 
 #include "run/run_plan.h"
 
-namespace farandole {
+namespace farandole::run {
 
 // Visits the hosts of the plan, for 20 s at most: the doctor's table.
 std::string consultDoctor(const RunPlan& plan);
 
-}  // namespace farandole
+}  // namespace farandole::run

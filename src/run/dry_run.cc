@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "launch/plan/rank_environment.h"
 
-namespace farandole {
+namespace farandole::run {
 namespace {
 
 std::string shown(const std::string& name, const std::string& value) {
@@ -17,17 +17,17 @@ std::string shown(const std::string& name, const std::string& value) {
 
 }  // namespace
 
-std::string describePlan(const JobPlan& plan) {
+std::string describePlan(const launch::plan::JobPlan& plan) {
   std::string text = "command:";
   for (const std::string& word : plan.command) text += " " + shellWord(word);
   text += "\nprogram: " + plan.program + "\nranks: " + std::to_string(plan.size()) + "\n";
-  for (const RankPlan& rank : plan.ranks) {
+  for (const launch::plan::RankPlan& rank : plan.ranks) {
     text += "rank " + std::to_string(rank.rank) + " on " + rank.host + "\n";
-    for (const auto& [name, value] : rankVariables(plan, rank)) {
+    for (const auto& [name, value] : launch::plan::rankVariables(plan, rank)) {
       text += "  " + name + "=" + shown(name, value) + "\n";
     }
   }
   return text;
 }
 
-}  // namespace farandole
+}  // namespace farandole::run

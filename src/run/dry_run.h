@@ -5,9 +5,9 @@
 
 #include "launch/plan/job_plan.h"
 
-namespace farandole {
+namespace farandole::run {
 
 // The plan for a person: command, ranks, hosts and variables. The secret is not shown.
-std::string describePlan(const JobPlan& plan);
+std::string describePlan(const launch::plan::JobPlan& plan);
 
-}  // namespace farandole
+}  // namespace farandole::run

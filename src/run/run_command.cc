@@ -16,7 +16,7 @@
 
 extern char** environ;
 
-namespace farandole {
+namespace farandole::run {
 namespace {
 
 constexpr int kUsage = 2;
@@ -241,20 +241,21 @@ int RunCommand::execute() {
     return complain(plan.status().message(), typed ? kUsage : 1);
   }
   // A mistake in the command is told before anything is started, if this machine can tell.
-  JobPlan shown = plan->job;
-  std::optional<JobPlan> local;
+  launch::plan::JobPlan shown = plan->job;
+  std::optional<launch::plan::JobPlan> local;
   for (std::size_t i = 0; i < plan->job.hosts.size(); ++i) {
     if (!plan->job.hosts[i].local) continue;
-    JobPlan here = planFor(plan->job, i);
+    launch::plan::JobPlan here = launch::plan::planFor(plan->job, i);
     if (here.ranks.empty()) continue;
     std::vector<std::string> notes;
-    if (const Status settled = settle(here, &notes); !settled.ok()) {
+    if (const Status settled = launch::plan::settle(here, &notes); !settled.ok()) {
       return complain(settled.message(), kNotFound);
     }
     for (const std::string& note : notes) complain("note: " + note, 0);
     shown.command = here.command;
     shown.program = here.program;
-    for (const RankPlan& rank : here.ranks) shown.ranks[static_cast<std::size_t>(rank.rank)] = rank;
+    for (const launch::plan::RankPlan& rank : here.ranks)
+      shown.ranks[static_cast<std::size_t>(rank.rank)] = rank;
     local = std::move(here);
   }
   if (options_.displayMap || options_.displayMapOmpi) {
@@ -281,7 +282,7 @@ int RunCommand::execute() {
              0);
   }
   for (;;) {
-    JobRunner runner(plan->job, plan->settings, plan->connecting);
+    launch::supervise::JobRunner runner(plan->job, plan->settings, plan->connecting);
     if (local) runner.useSettled(*local);
     auto code = runner.run();
     if (!code.ok()) {
@@ -299,10 +300,10 @@ int RunCommand::execute() {
     complain("starting the job again (" + std::to_string(plan->job.restart) + " of " +
                  std::to_string(plan->job.maxRestarts) + ")",
              0);
-    if (const Status fresh = giveIdentity(plan->job); !fresh.ok()) {
+    if (const Status fresh = launch::plan::giveIdentity(plan->job); !fresh.ok()) {
       return complain(fresh.message(), 1);
     }
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::run

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "run/run_options.h"
 
-namespace farandole {
+namespace farandole::run {
 
 // Adds its options to `app`, which is its own, and holds what they say. Lives as long as the app;
 // main thread.
@@ -41,4 +41,4 @@ class RunCommand {
   std::string configFile_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::run

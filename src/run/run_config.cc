@@ -12,7 +12,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::run {
 namespace {
 
 constexpr std::string_view kPrefix = "FARANDOLE_RUN_";
@@ -130,4 +130,4 @@ Result<std::vector<std::string>> optionsFromFile(const std::string& path,
   return optionsFromYaml(path, std::string(std::istreambuf_iterator<char>(file), {}), known);
 }
 
-}  // namespace farandole
+}  // namespace farandole::run

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::run {
 
 struct KnownOption {
   std::string name;  // "--num-proc"
@@ -28,4 +28,4 @@ Result<std::vector<std::string>> optionsFromYaml(const std::string& path, std::s
 Result<std::vector<std::string>> optionsFromFile(const std::string& path,
                                                  const std::vector<KnownOption>& known);
 
-}  // namespace farandole
+}  // namespace farandole::run

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::run {
 
 struct RunOptions {
   std::string ranks;  // "": one per slot
@@ -68,4 +68,4 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-}  // namespace farandole
+}  // namespace farandole::run

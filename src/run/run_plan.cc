@@ -25,7 +25,7 @@
 
 extern char** environ;
 
-namespace farandole {
+namespace farandole::run {
 namespace {
 
 constexpr int kMostRanksTyped = 4096;
@@ -82,7 +82,7 @@ std::string fromHere(const std::string& path) {
 Result<std::set<int>> parseRankList(const std::string& text, int total) {
   std::set<int> ranks;
   if (text.empty()) return ranks;
-  Result<std::vector<int>> list = parseCpuList(text);
+  Result<std::vector<int>> list = process::parseCpuList(text);
   if (!list.ok()) {
     return Status::invalid("--ranks takes ranks such as 0,3 or 0-3, not '" + text + "'");
   }
@@ -96,7 +96,7 @@ Result<std::set<int>> parseRankList(const std::string& text, int total) {
   return ranks;
 }
 
-Status addVariables(const RunOptions& options, JobPlan& plan) {
+Status addVariables(const RunOptions& options, launch::plan::JobPlan& plan) {
   const auto check = [](const char* option, const std::string& name) -> Status {
     const bool good = !name.empty() && name.find('\0') == std::string::npos &&
                       name.find('=') == std::string::npos;
@@ -134,7 +134,7 @@ std::string libraryName(const std::string& mpi) {
 }
 
 // What the library would refuse in every rank is refused here, once.
-Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
+Status addConnectionSettings(const RunOptions& options, launch::plan::JobPlan& plan) {
   const struct {
     const char* option;
     const char* variable;
@@ -163,13 +163,13 @@ Status addConnectionSettings(const RunOptions& options, JobPlan& plan) {
   return {};
 }
 
-Status addAdvertised(const std::string& text, JobPlan& plan) {
+Status addAdvertised(const std::string& text, launch::plan::JobPlan& plan) {
   std::vector<std::string> names;
-  for (const HostPlan& host : plan.hosts) names.push_back(host.name);
-  auto pairs = parseAdvertised(text, names);
+  for (const launch::plan::HostPlan& host : plan.hosts) names.push_back(host.name);
+  auto pairs = launch::hosts::parseAdvertised(text, names);
   if (!pairs.ok()) return pairs.status();
   for (const auto& [name, address] : *pairs) {
-    for (HostPlan& host : plan.hosts) {
+    for (launch::plan::HostPlan& host : plan.hosts) {
       if (host.name == name) host.advertise += (host.advertise.empty() ? "" : ",") + address;
     }
   }
@@ -178,7 +178,7 @@ Status addAdvertised(const std::string& text, JobPlan& plan) {
 
 // A step frees what the next one allocates again. Given back to the kernel in between, every page
 // has to be cleared and mapped anew: a small CNN then trains 6 % slower, and its steps vary more.
-void keepFreedMemory(JobPlan& plan) {
+void keepFreedMemory(launch::plan::JobPlan& plan) {
   constexpr std::pair<const char*, const char*> kMallocVariables[] = {
       {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
       {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
@@ -190,7 +190,7 @@ void keepFreedMemory(JobPlan& plan) {
   }
 }
 
-Status addSettings(const RunOptions& options, JobPlan& plan) {
+Status addSettings(const RunOptions& options, launch::plan::JobPlan& plan) {
   const struct {
     const char* option;
     const char* variable;
@@ -232,14 +232,16 @@ std::string interfaceHint(const RunOptions& options) {
 }
 
 // Two names of this machine are one host with the slots of both.
-std::vector<HostPlan> hostPlans(const std::vector<HostSpec>& specs, int ranksPerHost) {
-  std::vector<HostPlan> hosts;
-  const std::vector<bool> ours = whichAreThisMachine(specs);
+std::vector<launch::plan::HostPlan> hostPlans(const std::vector<launch::hosts::HostSpec>& specs,
+                                              int ranksPerHost) {
+  std::vector<launch::plan::HostPlan> hosts;
+  const std::vector<bool> ours = launch::hosts::whichAreThisMachine(specs);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const HostSpec& spec = specs[i];
-    HostPlan host{spec.name, ours[i], {spec.name, spec.user, spec.port}, spec.slots};
-    const auto own = std::find_if(hosts.begin(), hosts.end(),
-                                  [&](const HostPlan& other) { return host.local && other.local; });
+    const launch::hosts::HostSpec& spec = specs[i];
+    launch::plan::HostPlan host{spec.name, ours[i], {spec.name, spec.user, spec.port}, spec.slots};
+    const auto own = std::find_if(
+        hosts.begin(), hosts.end(),
+        [&](const launch::plan::HostPlan& other) { return host.local && other.local; });
     if (own != hosts.end()) {
       own->slots += host.slots;
     } else {
@@ -247,34 +249,39 @@ std::vector<HostPlan> hostPlans(const std::vector<HostSpec>& specs, int ranksPer
     }
   }
   if (ranksPerHost > 0) {
-    for (HostPlan& host : hosts) host.slots = ranksPerHost;
+    for (launch::plan::HostPlan& host : hosts) host.slots = ranksPerHost;
   }
   return hosts;
 }
 
 Status placeOnHosts(const RunOptions& options, const ChosenHosts& chosen, std::optional<int> np,
-                    JobPlan& plan) {
-  std::vector<HostSpec> specs = chosen.hosts;
-  auto perHost = parseNumber("--slots-per-host", options.slotsPerHost, 1, kMostSlots, 0);
+                    launch::plan::JobPlan& plan) {
+  std::vector<launch::hosts::HostSpec> specs = chosen.hosts;
+  auto perHost =
+      parseNumber("--slots-per-host", options.slotsPerHost, 1, launch::hosts::kMostSlots, 0);
   if (!perHost.ok()) return perHost.status();
-  auto exactly = parseNumber("--ranks-per-host", options.ranksPerHost, 1, kMostSlots, 0);
+  auto exactly =
+      parseNumber("--ranks-per-host", options.ranksPerHost, 1, launch::hosts::kMostSlots, 0);
   if (!exactly.ok()) return exactly.status();
   const bool noneGiven =
-      std::all_of(specs.begin(), specs.end(), [](const HostSpec& host) { return host.slots == 0; });
-  for (HostSpec& spec : specs) {
+      std::all_of(specs.begin(), specs.end(),
+                  [](const launch::hosts::HostSpec& host) { return host.slots == 0; });
+  for (launch::hosts::HostSpec& spec : specs) {
     if (spec.slots != 0) continue;
     // Without any slots, the ranks that were asked for are spread over the hosts.
     const int hosts = static_cast<int>(specs.size());
     spec.slots = *perHost > 0 ? *perHost : noneGiven && np ? (*np + hosts - 1) / hosts : 1;
   }
-  const MapBy mapBy = options.mapBy == "node" ? MapBy::kNode : MapBy::kSlot;
+  const launch::hosts::MapBy mapBy =
+      options.mapBy == "node" ? launch::hosts::MapBy::kNode : launch::hosts::MapBy::kSlot;
   plan.hosts = hostPlans(specs, *exactly);
-  std::vector<HostSpec> merged;
-  for (const HostPlan& host : plan.hosts) merged.push_back({host.name, "", 0, host.slots});
-  auto placed = placeRanks(merged, np, mapBy);
+  std::vector<launch::hosts::HostSpec> merged;
+  for (const launch::plan::HostPlan& host : plan.hosts)
+    merged.push_back({host.name, "", 0, host.slots});
+  auto placed = launch::hosts::placeRanks(merged, np, mapBy);
   if (!placed.ok()) return placed.status();
   plan.total = static_cast<int>(placed->size());
-  for (const PlacedRank& rank : *placed) {
+  for (const launch::hosts::PlacedRank& rank : *placed) {
     const auto host = static_cast<std::size_t>(rank.host);
     plan.ranks.push_back({rank.rank, rank.localRank, rank.localSize, rank.crossRank, rank.crossSize,
                           plan.hosts[host].name, host});
@@ -294,7 +301,7 @@ Result<int> ranksAlone(const RunOptions& options, std::optional<int> np) {
                          "--ranks-per-host out");
 }
 
-Status planCpus(const RunOptions& options, JobPlan& plan) {
+Status planCpus(const RunOptions& options, launch::plan::JobPlan& plan) {
   if (options.bindTo != "none" && options.bindTo != "core" && options.bindTo != "numa") {
     return Status::invalid("--bind-to takes core, numa or none, not '" + options.bindTo + "'");
   }
@@ -303,14 +310,14 @@ Status planCpus(const RunOptions& options, JobPlan& plan) {
   if (!threads.ok()) return threads.status();
   plan.threads = *threads;
   if (options.cpus.empty()) return {};
-  auto sets = parseCpuSets(options.cpus);
+  auto sets = process::parseCpuSets(options.cpus);
   if (!sets.ok()) return sets.status();
-  for (const auto& set : *sets) plan.cpuSets.push_back(formatCpuList(set));
+  for (const auto& set : *sets) plan.cpuSets.push_back(process::formatCpuList(set));
   return {};
 }
 
 Status planConnecting(const RunOptions& options, RunPlan& run) {
-  SshOptions& ssh = run.connecting.ssh;
+  launch::ssh::SshOptions& ssh = run.connecting.ssh;
   auto port = parseNumber("-p", options.sshPort, 1, 65535, 0);
   if (!port.ok()) return port.status();
   auto connect = parseSeconds("--connect-timeout", options.connectTimeout);
@@ -331,13 +338,13 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
   ssh.acceptNewHostKeys = options.acceptNewHostKeys;
   ssh.connectTimeoutSeconds = std::max(
       1, static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(*connect).count()));
-  ssh.program = sshProgram();
-  ssh.configFile = sshConfigFile();
+  ssh.program = launch::ssh::sshProgram();
+  ssh.configFile = launch::ssh::sshConfigFile();
   run.settings.waitForHosts = *wait;
   if (options.push && options.noPush) return Status::invalid("--push and --no-push contradict");
-  run.connecting.push = options.push     ? remote::PushMode::kAlways
-                        : options.noPush ? remote::PushMode::kNever
-                                         : remote::PushMode::kIfMissing;
+  run.connecting.push = options.push     ? launch::remote::PushMode::kAlways
+                        : options.noPush ? launch::remote::PushMode::kNever
+                                         : launch::remote::PushMode::kIfMissing;
   if (!options.startTimeout.empty()) {
     auto limit = parseSeconds("--start-timeout", options.startTimeout);
     if (!limit.ok()) return limit.status();
@@ -347,11 +354,12 @@ Status planConnecting(const RunOptions& options, RunPlan& run) {
 }
 
 Status planMpi(const RunOptions& options, RunPlan& run) {
-  if (!mpi::wantsMpi(run.job)) return {};
-  auto starter = mpi::findStarter(options.mpi);
+  if (!launch::mpi::wantsMpi(run.job)) return {};
+  auto starter = launch::mpi::findStarter(options.mpi);
   FARANDOLE_RETURN_IF_ERROR(starter.status());
   starter->interfaces = options.interfaces;
-  for (const auto& each : mpi::rankSettings(starter->kind, options.interfaces, options.dataPorts)) {
+  for (const auto& each :
+       launch::mpi::rankSettings(starter->kind, options.interfaces, options.dataPorts)) {
     run.job.settings.push_back(each);
   }
   run.settings.mpi = std::move(*starter);
@@ -367,11 +375,12 @@ Status planSettings(const RunOptions& options, RunPlan& run) {
   auto restarts = parseNumber("--max-restarts", options.maxRestarts, 0, 1000000, 0);
   if (!restarts.ok()) return restarts.status();
   run.job.maxRestarts = *restarts;
-  RunSettings& settings = run.settings;
+  launch::supervise::RunSettings& settings = run.settings;
   settings.format.prefix = !options.noPrefix;
   settings.format.tag = options.tag;
   settings.format.timestamp = options.timestamp;
-  settings.format.colour = {wantsColour(Stream::kOut), wantsColour(Stream::kErr)};
+  settings.format.colour = {launch::output::wantsColour(launch::output::Stream::kOut),
+                            launch::output::wantsColour(launch::output::Stream::kErr)};
   if (!options.outputFolder.empty()) settings.outputFolder = fromHere(options.outputFolder);
   settings.grace = *grace;
   settings.requireInit = options.requireInit;
@@ -389,25 +398,27 @@ Result<ChosenHosts> chooseHosts(const RunOptions& options) {
   if (ways > 1) {
     return Status::invalid("-H, --hostfile and --host-discovery-script exclude each other");
   }
-  auto perHost = parseNumber("--slots-per-host", options.slotsPerHost, 1, kMostSlots, 1);
+  auto perHost =
+      parseNumber("--slots-per-host", options.slotsPerHost, 1, launch::hosts::kMostSlots, 1);
   if (!perHost.ok()) return perHost.status();
   ChosenHosts chosen;
-  Result<std::vector<HostSpec>> hosts = std::vector<HostSpec>();
+  Result<std::vector<launch::hosts::HostSpec>> hosts = std::vector<launch::hosts::HostSpec>();
   if (!options.hosts.empty()) {
-    hosts = parseHosts(options.hosts);
+    hosts = launch::hosts::parseHosts(options.hosts);
     chosen.from = "-H";
   } else if (!options.hostFile.empty()) {
-    hosts = readHostFile(options.hostFile);
+    hosts = launch::hosts::readHostFile(options.hostFile);
     chosen.from = options.hostFile;
   } else if (!options.discoveryScript.empty()) {
-    hosts =
-        discoverHosts(options.discoveryScript, *perHost, Deadline::after(std::chrono::seconds(20)));
+    hosts = launch::hosts::discoverHosts(options.discoveryScript, *perHost,
+                                         Deadline::after(std::chrono::seconds(20)));
     chosen.from = options.discoveryScript;
     if (hosts.ok() && hosts->empty()) {
       return Status::invalid(options.discoveryScript + " has found no host");
     }
   } else {
-    auto allocation = schedulerAllocation([](const char* name) { return std::getenv(name); });
+    auto allocation =
+        launch::hosts::schedulerAllocation([](const char* name) { return std::getenv(name); });
     if (!allocation.ok()) return allocation.status();
     if (*allocation) {
       hosts = std::move((*allocation)->hosts);
@@ -434,16 +445,16 @@ Result<RunPlan> planRun(const RunOptions& options) {
   if (chosen->hosts.empty()) {
     auto ranks = ranksAlone(options, *np);
     if (!ranks.ok()) return ranks.status();
-    const JobPlan alone = planLocalJob(*ranks, options.command);
+    const launch::plan::JobPlan alone = launch::plan::planLocalJob(*ranks, options.command);
     run.job.hosts = alone.hosts;
     run.job.ranks = alone.ranks;
     run.job.total = alone.total;
   } else {
     FARANDOLE_RETURN_IF_ERROR(placeOnHosts(options, *chosen, *np, run.job));
   }
-  JobPlan& job = run.job;
+  launch::plan::JobPlan& job = run.job;
   job.command = options.command;
-  FARANDOLE_RETURN_IF_ERROR(giveIdentity(job));
+  FARANDOLE_RETURN_IF_ERROR(launch::plan::giveIdentity(job));
   FARANDOLE_RETURN_IF_ERROR(planCpus(options, job));
   FARANDOLE_RETURN_IF_ERROR(addSettings(options, job));
   FARANDOLE_RETURN_IF_ERROR(addVariables(options, job));
@@ -457,8 +468,9 @@ Result<RunPlan> planRun(const RunOptions& options) {
   job.interfaces = interfaceHint(options);
   FARANDOLE_RETURN_IF_ERROR(planMpi(options, run));
 
-  const bool everythingHere = std::all_of(job.hosts.begin(), job.hosts.end(),
-                                          [](const HostPlan& host) { return host.local; });
+  const bool everythingHere =
+      std::all_of(job.hosts.begin(), job.hosts.end(),
+                  [](const launch::plan::HostPlan& host) { return host.local; });
   std::error_code error;
   const auto here = std::filesystem::current_path(error);
   if (!options.folder.empty()) {
@@ -467,7 +479,7 @@ Result<RunPlan> planRun(const RunOptions& options) {
     job.folder = here;
   }
   if (everythingHere) return run;
-  PassedEnvironment passed = passedEnvironment(environ);
+  launch::plan::PassedEnvironment passed = launch::plan::passedEnvironment(environ);
   job.environment = std::move(passed.variables);
   for (std::string& name : passed.held) {
     // -x and --env have the last word.
@@ -475,15 +487,15 @@ Result<RunPlan> planRun(const RunOptions& options) {
                                    [&](const auto& setting) { return setting.first == name; });
     if (!named) run.heldVariables.push_back(std::move(name));
   }
-  auto tree = remote::ownTree();
+  auto tree = launch::remote::ownTree();
   if (!tree.ok()) return tree.status();
   run.connecting.tree = std::move(*tree);
   if (!options.noPush) {
-    auto bytes = remote::archiveBytes(run.connecting.tree);
+    auto bytes = launch::remote::archiveBytes(run.connecting.tree);
     if (!bytes.ok()) return bytes.status();
     run.connecting.archiveBytes = *bytes;
   }
   return run;
 }
 
-}  // namespace farandole
+}  // namespace farandole::run

@@ -11,12 +11,12 @@
 #include "launch/supervise/job_runner.h"
 #include "run/run_options.h"
 
-namespace farandole {
+namespace farandole::run {
 
 struct RunPlan {
-  JobPlan job;
-  RunSettings settings;
-  remote::Connecting connecting;
+  launch::plan::JobPlan job;
+  launch::supervise::RunSettings settings;
+  launch::remote::Connecting connecting;
   std::vector<std::string> heldVariables;  // secrets that stay here
   std::string hostsFrom;  // for a person: "-H", "Slurm job 17", "" for this machine alone
 };
@@ -27,9 +27,9 @@ Result<RunPlan> planRun(const RunOptions& options);
 // Options given to this process as -H, --hostfile, a discovery script or a scheduler's variables;
 // no hosts: this machine alone.
 struct ChosenHosts {
-  std::vector<HostSpec> hosts;
+  std::vector<launch::hosts::HostSpec> hosts;
   std::string from;
 };
 Result<ChosenHosts> chooseHosts(const RunOptions& options);
 
-}  // namespace farandole
+}  // namespace farandole::run

@@ -4,16 +4,17 @@
 
 #include "launch/hosts/job_map.h"
 
-namespace farandole {
+namespace farandole::run {
 
-std::string showMap(const JobPlan& plan, bool asOpenMpi) {
-  std::vector<MappedHost> hosts;
-  for (const HostPlan& host : plan.hosts) hosts.push_back({host.name, host.slots});
-  for (const RankPlan& rank : plan.ranks) {
+std::string showMap(const launch::plan::JobPlan& plan, bool asOpenMpi) {
+  std::vector<launch::hosts::MappedHost> hosts;
+  for (const launch::plan::HostPlan& host : plan.hosts) hosts.push_back({host.name, host.slots});
+  for (const launch::plan::RankPlan& rank : plan.ranks) {
     hosts[rank.hostIndex].ranks.push_back({rank.rank, rank.cpus, rank.threads});
   }
   constexpr int kFamilies = 65536;
-  return asOpenMpi ? describeMapAsOpenMpi(hosts, ::getpid() % kFamilies) : describeMap(hosts);
+  return asOpenMpi ? launch::hosts::describeMapAsOpenMpi(hosts, ::getpid() % kFamilies)
+                   : launch::hosts::describeMap(hosts);
 }
 
-}  // namespace farandole
+}  // namespace farandole::run

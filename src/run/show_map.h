@@ -5,9 +5,9 @@
 
 #include "launch/plan/job_plan.h"
 
-namespace farandole {
+namespace farandole::run {
 
 // Processors and threads are known for ranks whose machine has settled the plan.
-std::string showMap(const JobPlan& plan, bool asOpenMpi);
+std::string showMap(const launch::plan::JobPlan& plan, bool asOpenMpi);
 
-}  // namespace farandole
+}  // namespace farandole::run

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "base/thread.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
-void AbortAfter::start(Engine& engine, Duration grace, std::string why) {
+void AbortAfter::start(collective::Engine& engine, Duration grace, std::string why) {
   const MutexLock lock(mutex_);
   if (over_ || thread_.joinable()) return;
   auto thread = startThread(
@@ -31,7 +31,7 @@ void AbortAfter::cancel() {
   if (ended.joinable()) ended.join();
 }
 
-void AbortAfter::run(Engine& engine, Duration grace, const std::string& why) {
+void AbortAfter::run(collective::Engine& engine, Duration grace, const std::string& why) {
   {
     const Deadline end = Deadline::after(grace);
     const MutexLock lock(mutex_);
@@ -44,4 +44,4 @@ void AbortAfter::run(Engine& engine, Duration grace, const std::string& why) {
   engine.abort(1);
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

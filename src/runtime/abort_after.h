@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "collective/engine_plugin.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 class AbortAfter {
  public:
@@ -21,11 +21,11 @@ class AbortAfter {
   AbortAfter& operator=(const AbortAfter&) = delete;
 
   // why: names the lost rank. The first call counts; none after cancel does. Any thread.
-  void start(Engine& engine, Duration grace, std::string why);
+  void start(collective::Engine& engine, Duration grace, std::string why);
   void cancel();
 
  private:
-  void run(Engine& engine, Duration grace, const std::string& why);
+  void run(collective::Engine& engine, Duration grace, const std::string& why);
 
   Mutex mutex_;
   Condition changed_;
@@ -33,4 +33,4 @@ class AbortAfter {
   std::thread thread_ GUARDED_BY(mutex_);
 };
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -9,7 +9,7 @@
 #include "base/config.h"
 #include "runtime/link_bootstrap.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 struct Identity {
   Config config;
@@ -28,4 +28,4 @@ void keepToLoopback(Config& config, const std::string& address = "127.0.0.1");
 // What FARANDOLE_SECRET or FARANDOLE_SECRET_FILE say; empty: neither is set.
 Result<std::string> givenSecret(const std::function<const char*(const char*)>& getEnv);
 
-}  // namespace farandole
+}  // namespace farandole::runtime

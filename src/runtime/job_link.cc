@@ -5,18 +5,18 @@
 #include "base/rank_list.h"
 #include "runtime/identity.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 Result<std::unique_ptr<JobLink>> JobLink::start(Config config, std::uint64_t epoch) {
   if (config.size == config.localSize) keepToLoopback(config);
-  LinkMeshOptions options;
+  transport::LinkMeshOptions options;
   options.job = config.job;
   options.secretHex = config.secret;
   options.rank = config.rank;
   options.size = config.size;
   options.host = config.host;
   options.epoch = static_cast<std::uint32_t>(epoch);
-  FARANDOLE_ASSIGN_OR_RETURN(options.security, parseWireSecurity(config.wireSecurity));
+  FARANDOLE_ASSIGN_OR_RETURN(options.security, transport::parseWireSecurity(config.wireSecurity));
   options.lanes = config.lanes;
   options.limits.congestion = config.congestion;
   options.ports.bind = config.bind;
@@ -26,10 +26,10 @@ Result<std::unique_ptr<JobLink>> JobLink::start(Config config, std::uint64_t epo
   options.interfaces = config.interfaces;
   options.connectTime = config.startTimeout;
 
-  FARANDOLE_ASSIGN_OR_RETURN(auto mesh, LinkMesh::start(options));
+  FARANDOLE_ASSIGN_OR_RETURN(auto mesh, transport::LinkMesh::start(options));
   std::unique_ptr<JobLink> link(new JobLink());
   link->mesh_ = std::move(mesh);
-  link->switchboard_ = std::make_unique<Switchboard>(*link->mesh_);
+  link->switchboard_ = std::make_unique<control::Switchboard>(*link->mesh_);
   link->mesh_->onControl([raw = link.get()](int peer, std::string& message) {
     if (Status status = raw->switchboard_->control().deliver(peer, message); !status.ok()) {
       raw->peerEnded(peer, status);
@@ -77,4 +77,4 @@ void JobLink::peerEnded(int rank, const Status& status) {
   callback(rank, status);
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

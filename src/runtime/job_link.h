@@ -11,7 +11,7 @@
 #include "runtime/topology.h"
 #include "transport/link_mesh.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 class JobLink {
  public:
@@ -21,8 +21,8 @@ class JobLink {
   static Result<std::unique_ptr<JobLink>> start(Config config, std::uint64_t epoch);
   ~JobLink() { stop(); }
 
-  LinkMesh& mesh() { return *mesh_; }
-  Switchboard& switchboard() { return *switchboard_; }
+  transport::LinkMesh& mesh() { return *mesh_; }
+  control::Switchboard& switchboard() { return *switchboard_; }
   Status introduce(const Topology& topology, int me);
   // Once; what has happened before is told at once.
   void listen(PeerEnd callback);
@@ -37,11 +37,11 @@ class JobLink {
   JobLink() = default;
   void peerEnded(int rank, const Status& status);
 
-  std::unique_ptr<Switchboard> switchboard_;
+  std::unique_ptr<control::Switchboard> switchboard_;
   Mutex mutex_;
   PeerEnd callback_ GUARDED_BY(mutex_);
   std::vector<End> early_ GUARDED_BY(mutex_);
-  std::unique_ptr<LinkMesh> mesh_;
+  std::unique_ptr<transport::LinkMesh> mesh_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::runtime

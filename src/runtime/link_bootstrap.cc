@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/suspension.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 constexpr std::size_t kMaxKey = 1 << 10;
@@ -30,8 +30,8 @@ std::string begin(std::uint8_t type) {
 }
 
 // The numeric addresses behind a name.
-Result<LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
-  LinkCard card{meeting.address, {}};
+Result<transport::LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
+  transport::LinkCard card{meeting.address, {}};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -40,8 +40,8 @@ Result<LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
     return Status::unavailable("MASTER_ADDR=" + meeting.address + ": " + ::gai_strerror(error));
   }
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    auto address = LinkAddress::fromSockaddr(each->ai_addr);
-    if (!address.ok() || card.addresses.size() >= kMaxLinkAddresses) continue;
+    auto address = transport::LinkAddress::fromSockaddr(each->ai_addr);
+    if (!address.ok() || card.addresses.size() >= transport::kMaxLinkAddresses) continue;
     address->port = static_cast<std::uint16_t>(meeting.port);
     card.addresses.push_back(*address);
   }
@@ -66,7 +66,7 @@ LinkBootstrap::LinkBootstrap(const Config& config)
 Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
                                                             const Meeting& meeting,
                                                             Deadline deadline) {
-  LinkMeshOptions options;
+  transport::LinkMeshOptions options;
   options.job = config.job;
   options.secretHex = config.secret;
   options.rank = config.rank;
@@ -80,7 +80,7 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
     options.ports.bind = config.bind;
     options.ports.low = options.ports.high = static_cast<std::uint16_t>(meeting.port);
   }
-  auto mesh = LinkMesh::start(options);
+  auto mesh = transport::LinkMesh::start(options);
   if (!mesh.ok() && config.rank == 0) {
     return Status(mesh.status().code(),
                   "rank 0 cannot listen on port " + std::to_string(meeting.port) +
@@ -105,7 +105,7 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   std::string card = meeting.card;
   if (card.empty()) {
     FARANDOLE_ASSIGN_OR_RETURN(auto found, cardOf(meeting));
-    card = encodeLinkCard(found);
+    card = transport::encodeLinkCard(found);
   }
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->sendControl(0, begin(kHello)));
@@ -131,7 +131,7 @@ Status LinkBootstrap::fence(std::string_view key, int count, Deadline deadline) 
   return {};
 }
 
-void LinkBootstrap::onRankEnd(std::function<void(const RankEnd&)> callback) {
+void LinkBootstrap::onRankEnd(std::function<void(const bootstrap::RankEnd&)> callback) {
   const MutexLock lock(mutex_);
   callback_ = std::move(callback);
   flush();
@@ -220,17 +220,17 @@ void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
 void LinkBootstrap::flush() {
   const auto outgoing = std::exchange(outgoing_, {});
   const auto callback = callback_;
-  const auto ends = callback ? std::exchange(ends_, {}) : std::vector<RankEnd>();
+  const auto ends = callback ? std::exchange(ends_, {}) : std::vector<bootstrap::RankEnd>();
   const MutexUnlock unlocked(mutex_);
   for (const auto& [rank, message] : outgoing) {
     // One that is gone needs no answer.
     [[maybe_unused]] const Status sent = mesh_->sendControl(rank, message);
   }
-  for (const RankEnd& end : ends) callback(end);
+  for (const bootstrap::RankEnd& end : ends) callback(end);
 }
 
 void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std::string& text) {
-  RankEnd end;
+  bootstrap::RankEnd end;
   end.rank = rank;
   end.host = host;
   end.hostLost = true;
@@ -297,4 +297,4 @@ void LinkBootstrap::received(int from, std::string_view message) {
   flush();
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -21,9 +21,9 @@
 #include "bootstrap/rendezvous.h"
 #include "transport/link_mesh.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
-class LinkBootstrap final : public Bootstrap {
+class LinkBootstrap final : public bootstrap::Bootstrap {
  public:
   struct Meeting {
     std::string address;  // of rank 0: a name or a number
@@ -42,7 +42,7 @@ class LinkBootstrap final : public Bootstrap {
   Result<std::string> get(std::string_view key, Deadline deadline) override;
   Status fence(std::string_view key, int count, Deadline deadline) override;
   void report(std::string_view) override {}
-  void onRankEnd(std::function<void(const RankEnd&)> callback) override;
+  void onRankEnd(std::function<void(const bootstrap::RankEnd&)> callback) override;
   void forgetAfterFork() override;
 
  private:
@@ -78,7 +78,7 @@ class LinkBootstrap final : public Bootstrap {
 
   const int rank_;
   const int size_;
-  std::unique_ptr<LinkMesh> mesh_;
+  std::unique_ptr<transport::LinkMesh> mesh_;
 
   Mutex mutex_;
   Condition came_;
@@ -86,12 +86,12 @@ class LinkBootstrap final : public Bootstrap {
   std::map<std::uint32_t, std::optional<Answer>> mine_
       GUARDED_BY(mutex_);           // what this rank has asked
   Status over_ GUARDED_BY(mutex_);  // not ok: no answer will come any more
-  std::function<void(const RankEnd&)> callback_ GUARDED_BY(mutex_);
-  std::vector<RankEnd> ends_ GUARDED_BY(mutex_);  // not told yet
+  std::function<void(const bootstrap::RankEnd&)> callback_ GUARDED_BY(mutex_);
+  std::vector<bootstrap::RankEnd> ends_ GUARDED_BY(mutex_);  // not told yet
   // Rank 0's.
-  Rendezvous store_ GUARDED_BY(mutex_);
+  bootstrap::Rendezvous store_ GUARDED_BY(mutex_);
   std::set<int> lost_ GUARDED_BY(mutex_);
   std::vector<std::pair<int, std::string>> outgoing_ GUARDED_BY(mutex_);
 };
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -15,7 +15,7 @@
 #include "runtime/identity.h"
 #include "runtime/sealed_secret.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 constexpr std::size_t kMaxText = 4 << 10;
@@ -108,7 +108,8 @@ std::size_t place(const std::vector<Card>& cards, Config& config) {
   return machines.size();
 }
 
-Result<std::vector<Card>> exchangeCards(Engine& engine, const Card& mine, Deadline deadline) {
+Result<std::vector<Card>> exchangeCards(collective::Engine& engine, const Card& mine,
+                                        Deadline deadline) {
   FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(encode(mine), deadline));
   std::vector<Card> cards;
   for (const std::string& each : told) {
@@ -173,7 +174,7 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
 }
 
 // Of a job on several machines.
-void warn(const Engine& engine, const Config& config, bool given) {
+void warn(const collective::Engine& engine, const Config& config, bool given) {
   if (config.rank != 0) return;
   if (!engine.notice().empty()) logWarning(std::string(engine.notice()));
   if (config.engine == EngineChoice::kLink && !given) {
@@ -190,22 +191,25 @@ bool startedByMpi() {
   if (std::getenv("FARANDOLE_RANK") != nullptr || std::getenv("FARANDOLE_SIZE") != nullptr) {
     return false;
   }
-  const MpiStarter starter = mpiStarter([](const char* name) { return std::getenv(name); });
-  return starter.kind != MpiStarter::Kind::kNone && starter.size != 1;
+  const collective::MpiStarter starter =
+      collective::mpiStarter([](const char* name) { return std::getenv(name); });
+  return starter.kind != collective::MpiStarter::Kind::kNone && starter.size != 1;
 }
 
-Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline deadline) {
-  const MpiStarter starter = mpiStarter([](const char* name) { return std::getenv(name); });
-  if (starter.kind == MpiStarter::Kind::kNone) {
+Result<std::unique_ptr<collective::Engine>> startMpiBeside(const Config& config,
+                                                           Deadline deadline) {
+  const collective::MpiStarter starter =
+      collective::mpiStarter([](const char* name) { return std::getenv(name); });
+  if (starter.kind == collective::MpiStarter::Kind::kNone) {
     return Status::unavailable(
         "FARANDOLE_ENGINE=mpi: no MPI has started this rank: type farandole run --engine mpi, or "
         "mpirun -np N PROGRAM without farandole run");
   }
-  EngineStart options;
+  collective::EngineStart options;
   options.deadline = deadline;
   options.logLevel = config.logLevel;
   options.expectedSize = config.size;
-  auto engine = startMpiEngine("", options);
+  auto engine = collective::startMpiEngine("", options);
   FARANDOLE_RETURN_IF_ERROR(engine.status());
   if ((*engine)->rank() != config.rank) {
     return Status::internal("rank " + std::to_string(config.rank) + " is rank " +
@@ -215,7 +219,7 @@ Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline de
   return engine;
 }
 
-Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& config,
+Result<std::unique_ptr<LinkBootstrap>> meetThrough(collective::Engine& engine, Config& config,
                                                    const std::string& given, Deadline deadline) {
   FARANDOLE_ASSIGN_OR_RETURN(auto key, OneTimeKey::make());
   FARANDOLE_ASSIGN_OR_RETURN(
@@ -249,13 +253,13 @@ Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& confi
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   const auto getEnv = [](const char* name) { return std::getenv(name); };
   FARANDOLE_ASSIGN_OR_RETURN(auto given, givenSecret(getEnv));
-  EngineStart options;
+  collective::EngineStart options;
   options.deadline = deadline;
   options.logLevel = config.logLevel;
   // One that its starter does not know makes every rank a job of its own.
-  options.expectedSize = mpiStarter(getEnv).size;
+  options.expectedSize = collective::mpiStarter(getEnv).size;
   MpiStart start;
-  FARANDOLE_ASSIGN_OR_RETURN(start.engine, startMpiEngine("", options));
+  FARANDOLE_ASSIGN_OR_RETURN(start.engine, collective::startMpiEngine("", options));
   config.rank = start.engine->rank();
   config.size = start.engine->size();
   logDebug("MPI says that this is rank " + std::to_string(config.rank) + " of " +
@@ -265,4 +269,4 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   return start;
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

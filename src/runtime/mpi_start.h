@@ -8,13 +8,13 @@
 #include "collective/engine_plugin.h"
 #include "runtime/link_bootstrap.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 // True if there is such a starter and nobody else has told this rank who it is.
 bool startedByMpi();
 
 struct MpiStart {
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<collective::Engine> engine;
   std::unique_ptr<LinkBootstrap> bootstrap;  // null: alone
 };
 
@@ -25,11 +25,11 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline);
 // a secret of their own although others may read what MPI carries. given: a secret that all ranks
 // have from elsewhere, which then also keeps out whoever can alter it; empty: none. config.rank and
 // config.size are set.
-Result<std::unique_ptr<LinkBootstrap>> meetThrough(Engine& engine, Config& config,
+Result<std::unique_ptr<LinkBootstrap>> meetThrough(collective::Engine& engine, Config& config,
                                                    const std::string& given, Deadline deadline);
 
 // The engine of a rank that the launcher has started and to which it has brought an MPI. Collective
 // over all ranks.
-Result<std::unique_ptr<Engine>> startMpiBeside(const Config& config, Deadline deadline);
+Result<std::unique_ptr<collective::Engine>> startMpiBeside(const Config& config, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -9,14 +9,14 @@
 #include "base/process_state.h"
 #include "bootstrap/meeting.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 // MPI's own starters usually give none at all.
 constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
 
 // For the log.
-const char* startedBy(const Config& config, const Engine* mpi) {
+const char* startedBy(const Config& config, const collective::Engine* mpi) {
   if (!config.agent.empty()) return "started by farandole run";
   if (mpi != nullptr) return "started by MPI";
   return config.size > 1 ? "started by another launcher" : "started alone";
@@ -29,8 +29,8 @@ bool runsOnTheLink(EngineChoice engine) {
 
 }  // namespace
 
-Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
-                 Timeline& timeline)
+Runtime::Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* agent,
+                 collective::Engine* engine, observe::Timeline& timeline)
     : config_(config),
       epoch_(epoch),
       agent_(agent),
@@ -40,11 +40,12 @@ Runtime::Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, En
       stopped_(static_cast<std::size_t>(config.size)) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
-                                                Bootstrap* agent, Engine* engine,
-                                                Timeline& timeline, Deadline deadline) {
-  if (config.localSize > kMaxLocalRanks) {
+                                                bootstrap::Bootstrap* agent,
+                                                collective::Engine* engine,
+                                                observe::Timeline& timeline, Deadline deadline) {
+  if (config.localSize > machine::kMaxLocalRanks) {
     return Status::invalid(std::to_string(config.localSize) + " ranks on one machine: at most " +
-                           std::to_string(kMaxLocalRanks) + " are possible");
+                           std::to_string(machine::kMaxLocalRanks) + " are possible");
   }
   if (config.engine == EngineChoice::kShm && config.size != config.localSize) {
     return Status::invalid(
@@ -69,7 +70,7 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
 
 Status Runtime::join(Deadline deadline) {
   if (config_.engine == EngineChoice::kGloo && config_.size > 1) {
-    FARANDOLE_ASSIGN_OR_RETURN(gloo_, GlooEngine::load());
+    FARANDOLE_ASSIGN_OR_RETURN(gloo_, collective::gloo::GlooEngine::load());
   }
   FARANDOLE_RETURN_IF_ERROR(joinNeighbourhood(deadline));
   FARANDOLE_RETURN_IF_ERROR(joinMesh(deadline));
@@ -83,15 +84,15 @@ Status Runtime::join(Deadline deadline) {
 
 Status Runtime::joinNeighbourhood(Deadline deadline) {
   FARANDOLE_ASSIGN_OR_RETURN(auto arena,
-                             Arena::create(static_cast<std::size_t>(config_.arenaBytes)));
+                             machine::Arena::create(static_cast<std::size_t>(config_.arenaBytes)));
   std::vector<UniqueFd> arenas;
   std::vector<UniqueFd> pidfds;
   if (config_.localSize > 1) {
     const std::string prefix =
         "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.machine);
-    FARANDOLE_ASSIGN_OR_RETURN(auto met,
-                               meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
-                                    config_.localSize, prefix, arena->fd(), deadline));
+    FARANDOLE_ASSIGN_OR_RETURN(
+        auto met, bootstrap::meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
+                                  config_.localSize, prefix, arena->fd(), deadline));
     arenas = std::move(met.arenas);
     pidfds = std::move(met.pidfds);
     pids_ = std::move(met.pids);
@@ -100,10 +101,10 @@ Status Runtime::joinNeighbourhood(Deadline deadline) {
     pidfds.emplace_back();
     pids_.push_back(::getpid());
   }
-  FARANDOLE_ASSIGN_OR_RETURN(neighbourhood_,
-                             Neighbourhood::create(std::move(arena), config_.localRank, epoch_,
-                                                   std::move(arenas), std::move(pidfds), deadline));
-  areas_ = std::make_unique<SharedAreas>(*neighbourhood_);
+  FARANDOLE_ASSIGN_OR_RETURN(neighbourhood_, machine::Neighbourhood::create(
+                                                 std::move(arena), config_.localRank, epoch_,
+                                                 std::move(arenas), std::move(pidfds), deadline));
+  areas_ = std::make_unique<collective::shm::SharedAreas>(*neighbourhood_);
   logDebug("mapped the shared memory of " + std::to_string(neighbourhood_->size()) +
            " ranks of this machine");
   return {};
@@ -133,28 +134,28 @@ Status Runtime::startConducting() {
   for (const auto rank : here) {
     localRanks[static_cast<std::size_t>(rank)] = topology_.at(rank).localRank;
   }
-  marks_ = std::make_unique<LeaveMarks>(*neighbourhood_, localRanks);
+  marks_ = std::make_unique<conductor::LeaveMarks>(*neighbourhood_, localRanks);
 
-  bell_ = std::make_unique<MachineBell>(*neighbourhood_);
+  bell_ = std::make_unique<conductor::MachineBell>(*neighbourhood_);
   const auto stopped = [this, localRanks](std::int32_t rank) {
     const int local = localRanks[static_cast<std::size_t>(rank)];
     if (local < 0) return stopped_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
     return standstillOf(pids_[static_cast<std::size_t>(local)]) != Standstill::kNone;
   };
-  fates_ = std::make_unique<MachineFates>(*neighbourhood_, *marks_, stopped);
+  fates_ = std::make_unique<conductor::MachineFates>(*neighbourhood_, *marks_, stopped);
   if (link_) network_ = std::make_unique<LinkNetwork>(*link_);
-  Conductor::Options options;
+  conductor::Conductor::Options options;
   options.spin = neighbourhood_->crowded() ? Duration::zero() : config_.spin;
   options.yield = config_.yield;
   options.linkSpin = neighbourhood_->roomy() ? config_.linkSpin : Duration::zero();
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
   options.tidy = [areas = areas_.get()] { areas->collect(); };
-  conductor_ =
-      std::make_unique<Conductor>(*bell_, *fates_, network_.get(), timeline_, std::move(options));
+  conductor_ = std::make_unique<conductor::Conductor>(*bell_, *fates_, network_.get(), timeline_,
+                                                      std::move(options));
   FARANDOLE_RETURN_IF_ERROR(conductor_->start());
 
-  Watch::Options watched;
+  conductor::Watch::Options watched;
   watched.me = config_.rank;
   watched.agent = !config_.agent.empty();
   watched.lost = [this](const Status& status) { lost(status); };
@@ -163,8 +164,8 @@ Status Runtime::startConducting() {
     const int local = topology_.at(rank).localRank;
     watched.peers.push_back({rank, local, config_.host, pids_[static_cast<std::size_t>(local)]});
   }
-  FARANDOLE_ASSIGN_OR_RETURN(
-      auto watch, Watch::start(*neighbourhood_, *marks_, *conductor_, std::move(watched)));
+  FARANDOLE_ASSIGN_OR_RETURN(auto watch, conductor::Watch::start(*neighbourhood_, *marks_,
+                                                                 *conductor_, std::move(watched)));
   {
     const MutexLock lock(watchMutex_);
     watch_ = std::move(watch);
@@ -199,12 +200,12 @@ std::vector<std::int32_t> Runtime::setIds() const {
   return ids;
 }
 
-void Runtime::rankEnded(const RankEnd& end) {
+void Runtime::rankEnded(const bootstrap::RankEnd& end) {
   const MutexLock lock(watchMutex_);
   if (watch_) watch_->rankEnded(end);
 }
 
-void Runtime::rankStopped(const RankStop& stop) {
+void Runtime::rankStopped(const bootstrap::RankStop& stop) {
   if (stop.rank < 0 || stop.rank >= config_.size) return;
   const bool stands = stop.how != Standstill::kNone;
   stopped_[static_cast<std::size_t>(stop.rank)].store(stands, std::memory_order_relaxed);
@@ -224,10 +225,10 @@ void Runtime::stop() {
   logDebug("leaves epoch " + std::to_string(epoch_));
   conductor_->stop();
   // After the last word on every control channel: from now on this process may end.
-  marks_->leave(kLeftInGoodOrder);
+  marks_->leave(conductor::kLeftInGoodOrder);
   neighbourhood_->ringAll();
   if (link_) link_->stop();
-  std::unique_ptr<Watch> watch;  // ends with this function, outside of the lock
+  std::unique_ptr<conductor::Watch> watch;  // ends with this function, outside of the lock
   {
     const MutexLock lock(watchMutex_);
     watch = std::move(watch_);
@@ -245,4 +246,4 @@ void Runtime::closeAfterFork() {
   if (link_) link_->mesh().forgetAfterFork();
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -27,22 +27,23 @@
 #include "runtime/link_network.h"
 #include "runtime/topology.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 class Runtime {
  public:
   // Collective over all ranks. agent: null for a rank that is alone; engine: that
   // of the MPI that started it, or null; both outlive the runtime.
   static Result<std::shared_ptr<Runtime>> start(const Config& config, std::uint64_t epoch,
-                                                Bootstrap* agent, Engine* engine,
-                                                Timeline& timeline, Deadline deadline);
+                                                bootstrap::Bootstrap* agent,
+                                                collective::Engine* engine,
+                                                observe::Timeline& timeline, Deadline deadline);
 
   const Config& config() const { return config_; }
   // From what the ranks have told each other, whoever has started them.
   Topology::Cross cross() const { return topology_.crossOf(config_.rank); }
   std::uint64_t epoch() const { return epoch_; }
-  Conductor& conductor() { return *conductor_; }
-  Arena& arena() { return neighbourhood_->arena(); }
+  conductor::Conductor& conductor() { return *conductor_; }
+  machine::Arena& arena() { return neighbourhood_->arena(); }
 
   // A set as this rank knows it; me < 0: not a member.
   struct SetInfo {
@@ -56,9 +57,9 @@ class Runtime {
   std::vector<std::int32_t> setIds() const;
 
   // An account of a rank's end, from the agent.
-  void rankEnded(const RankEnd& end);
+  void rankEnded(const bootstrap::RankEnd& end);
   // The agent has found a rank stopped, or running again.
-  void rankStopped(const RankStop& stop);
+  void rankStopped(const bootstrap::RankStop& stop);
 
   // Ends everything in flight and leaves. Whoever still holds the runtime may go on to call it:
   // every operation fails, the arena stays.
@@ -71,8 +72,8 @@ class Runtime {
   void closeAfterFork();
 
  private:
-  Runtime(const Config& config, std::uint64_t epoch, Bootstrap* agent, Engine* engine,
-          Timeline& timeline);
+  Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* agent,
+          collective::Engine* engine, observe::Timeline& timeline);
   Status join(Deadline deadline);
   // Memory shared with the others of this machine, and how to be with them.
   Status joinNeighbourhood(Deadline deadline);
@@ -90,8 +91,8 @@ class Runtime {
   Locals localsOf(const SetInfo& info) const;
   // The shared memory of a set's members on this machine: made by the first of them, told to the
   // others.
-  Result<SharedAreas::PartPtr> areaOf(const Locals& locals, std::size_t bytes,
-                                      const std::string& key, Deadline deadline);
+  Result<collective::shm::SharedAreas::PartPtr> areaOf(const Locals& locals, std::size_t bytes,
+                                                       const std::string& key, Deadline deadline);
   // The number by which a set's messages between machines are known: chosen by its first member.
   Result<std::uint32_t> linkKeyOf(std::int32_t id, const SetInfo& info, const std::string& key,
                                   Deadline deadline);
@@ -100,36 +101,38 @@ class Runtime {
   // True if members of it can only be reached through the mesh.
   bool usesMesh(const SetInfo& info) const;
   // Between machines: MPI or the link.
-  Result<std::unique_ptr<Communicator>> outerCommunicator(const std::vector<std::int32_t>& ranks,
-                                                          int me, std::uint32_t key,
-                                                          Deadline deadline);
-  std::unique_ptr<OrderedOperations> orderedOf(const SetInfo& info, std::uint32_t key);
+  Result<std::unique_ptr<collective::Communicator>> outerCommunicator(
+      const std::vector<std::int32_t>& ranks, int me, std::uint32_t key, Deadline deadline);
+  std::unique_ptr<conductor::OrderedOperations> orderedOf(const SetInfo& info, std::uint32_t key);
   // The set's engine: shared memory, the one between machines, or both.
-  Result<std::unique_ptr<Communicator>> communicatorOf(const SetInfo& info, std::uint32_t linkKey,
-                                                       const Locals& locals, std::byte* area,
-                                                       Deadline deadline);
+  Result<std::unique_ptr<collective::Communicator>> communicatorOf(const SetInfo& info,
+                                                                   std::uint32_t linkKey,
+                                                                   const Locals& locals,
+                                                                   std::byte* area,
+                                                                   Deadline deadline);
 
   const Config config_;
   const std::uint64_t epoch_;
-  Bootstrap* const agent_;
-  Engine* const engine_;            // between machines, instead of the link; may be null
-  std::optional<GlooEngine> gloo_;  // runs on the link
-  Engine* const mpi_;               // MPI in this process, whatever carries the data; may be null
-  Timeline& timeline_;
-  std::unique_ptr<Neighbourhood> neighbourhood_;
-  std::unique_ptr<SharedAreas> areas_;
+  bootstrap::Bootstrap* const agent_;
+  collective::Engine* const engine_;  // between machines, instead of the link; may be null
+  std::optional<collective::gloo::GlooEngine> gloo_;  // runs on the link
+  collective::Engine* const mpi_;  // MPI in this process, whatever carries the data; may be null
+  observe::Timeline& timeline_;
+  std::unique_ptr<machine::Neighbourhood> neighbourhood_;
+  std::unique_ptr<collective::shm::SharedAreas> areas_;
   std::vector<pid_t> pids_;  // by local rank
   Topology topology_;
   std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
-  std::unique_ptr<LeaveMarks> marks_;
-  std::unique_ptr<MachineBell> bell_;
-  std::unique_ptr<MachineFates> fates_;
+  std::unique_ptr<conductor::LeaveMarks> marks_;
+  std::unique_ptr<conductor::MachineBell> bell_;
+  std::unique_ptr<conductor::MachineFates> fates_;
   std::unique_ptr<LinkNetwork> network_;  // null: all ranks reach each other without
-  std::unique_ptr<Conductor> conductor_;
+  std::unique_ptr<conductor::Conductor> conductor_;
   Mutex watchMutex_;
   std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says
   AbortAfter abortAfter_;
-  std::unique_ptr<Watch> watch_ GUARDED_BY(watchMutex_);  // accounts come from the agent's thread
+  std::unique_ptr<conductor::Watch> watch_
+      GUARDED_BY(watchMutex_);  // accounts come from the agent's thread
 
   mutable Mutex mutex_;
   std::map<std::int32_t, std::shared_ptr<const SetInfo>> sets_ GUARDED_BY(mutex_);
@@ -139,4 +142,4 @@ class Runtime {
   std::uint32_t nextLinkKey_ GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -14,7 +14,7 @@
 #include "control/shm_control.h"
 #include "runtime/runtime.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 4095) & ~std::size_t{4095}; }
@@ -69,8 +69,10 @@ Runtime::Locals Runtime::localsOf(const SetInfo& info) const {
   return locals;
 }
 
-Result<SharedAreas::PartPtr> Runtime::areaOf(const Locals& locals, std::size_t bytes,
-                                             const std::string& key, Deadline deadline) {
+Result<collective::shm::SharedAreas::PartPtr> Runtime::areaOf(const Locals& locals,
+                                                              std::size_t bytes,
+                                                              const std::string& key,
+                                                              Deadline deadline) {
   const int members = static_cast<int>(locals.ranks.size());
   if (locals.me == 0) {
     auto area = areas_->make(bytes, members);
@@ -127,21 +129,22 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
   return number;
 }
 
-Result<std::unique_ptr<Communicator>> Runtime::outerCommunicator(
+Result<std::unique_ptr<collective::Communicator>> Runtime::outerCommunicator(
     const std::vector<std::int32_t>& ranks, int me, std::uint32_t key, Deadline deadline) {
   if (engine_ != nullptr) return engine_->communicator(ranks, key, deadline);
-  NetOptions options;
+  collective::link::NetOptions options;
   options.mesh = &link_->mesh();
   options.ranks = ranks;
   options.me = me;
   options.key = key;
   options.wake = ownBell();
-  options.wire = wireFormatFromName(config_.wire).value_or(WireFormat::kNative);
+  options.wire = collective::link::wireFormatFromName(config_.wire)
+                     .value_or(collective::link::WireFormat::kNative);
   for (const auto rank : ranks) options.hosts.push_back(topology_.at(rank).host);
-  auto own = makeNetCommunicator(std::move(options));
+  auto own = collective::link::makeNetCommunicator(std::move(options));
   if (!gloo_) return own;
-  GlooOptions gloo;
-  gloo.port = makeGlooPort(link_->mesh());
+  collective::gloo::GlooOptions gloo;
+  gloo.port = collective::gloo::makeGlooPort(link_->mesh());
   gloo.ranks = ranks;
   gloo.me = me;
   gloo.key = key + kGlooKeys;
@@ -150,14 +153,15 @@ Result<std::unique_ptr<Communicator>> Runtime::outerCommunicator(
   return gloo_->make(std::move(gloo));
 }
 
-Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& info,
-                                                              std::uint32_t linkKey,
-                                                              const Locals& locals, std::byte* area,
-                                                              Deadline deadline) {
+Result<std::unique_ptr<collective::Communicator>> Runtime::communicatorOf(const SetInfo& info,
+                                                                          std::uint32_t linkKey,
+                                                                          const Locals& locals,
+                                                                          std::byte* area,
+                                                                          Deadline deadline) {
   if (!usesMesh(info)) {
-    return makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
+    return collective::shm::makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
   }
-  HierarchyParts parts;
+  collective::hierarchy::HierarchyParts parts;
   parts.machineOf = topology_.machinesOf(info.ranks);
   parts.me = info.me;
   std::vector<std::vector<std::int32_t>> members;  // global ranks, by machine
@@ -182,15 +186,17 @@ Result<std::unique_ptr<Communicator>> Runtime::communicatorOf(const SetInfo& inf
         outerCommunicator(carriers, parts.machineOf[static_cast<std::size_t>(info.me)], linkKey + 1,
                           deadline));
   }
-  parts.local = makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
+  parts.local =
+      collective::shm::makeShmCommunicator(*neighbourhood_, area, locals.ranks, locals.me);
   parts.allocate = [this](std::size_t bytes) { return arena().allocate(bytes); };
   parts.free = [this](void* memory) { arena().free(memory); };
-  return makeHierarchy(std::move(parts));
+  return collective::hierarchy::makeHierarchy(std::move(parts));
 }
 
-std::unique_ptr<OrderedOperations> Runtime::orderedOf(const SetInfo& info, std::uint32_t key) {
-  Switchboard& switchboard = link_->switchboard();
-  OrderedChannel::Options options;
+std::unique_ptr<conductor::OrderedOperations> Runtime::orderedOf(const SetInfo& info,
+                                                                 std::uint32_t key) {
+  control::Switchboard& switchboard = link_->switchboard();
+  control::OrderedChannel::Options options;
   options.me = info.me;
   options.wake = ownBell();
   options.memberNames = namesOf(info.ranks);
@@ -202,9 +208,9 @@ std::unique_ptr<OrderedOperations> Runtime::orderedOf(const SetInfo& info, std::
     // that is missing would be missed for ever.
     if (sent.code() == Code::kUnavailable) mesh->drop(rank, sent);
   };
-  options.room = Switchboard::kFront;
+  options.room = control::Switchboard::kFront;
   options.detach = [&switchboard, key] { switchboard.records().detach(key); };
-  auto ordered = std::make_unique<OrderedOperations>(std::move(options));
+  auto ordered = std::make_unique<conductor::OrderedOperations>(std::move(options));
   switchboard.records().attach(
       key, [channel = &ordered->channel(), ranks = info.ranks](int from, RawBytes& message) {
         const auto found = std::find(ranks.begin(), ranks.end(), from);
@@ -220,16 +226,16 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   const Locals locals = localsOf(info);
   const int members = static_cast<int>(locals.ranks.size());
   const bool mesh = usesMesh(info);
-  const std::size_t controlBytes = mesh ? 0 : aligned(ShmControl::bytesNeeded(members));
+  const std::size_t controlBytes = mesh ? 0 : aligned(control::ShmControl::bytesNeeded(members));
   FARANDOLE_ASSIGN_OR_RETURN(
-      auto area, areaOf(locals, controlBytes + shmCommunicatorBytes(members),
+      auto area, areaOf(locals, controlBytes + collective::shm::shmCommunicatorBytes(members),
                         key + "/m" + std::to_string(topology_.at(config_.rank).machine), deadline));
   std::uint32_t linkKey = 0;
   if (mesh) {
     FARANDOLE_ASSIGN_OR_RETURN(linkKey, linkKeyOf(id, info, key, deadline));
   }
 
-  ProcessSet::Parts parts;
+  conductor::ProcessSet::Parts parts;
   std::byte* const memory = area->data();
   parts.memory = std::move(area);
   parts.id = id;
@@ -237,18 +243,20 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
   parts.me = info.me;
   for (const auto rank : info.ranks) parts.hosts.push_back(topology_.at(rank).host);
   if (mesh) {
-    LinkControl::Options options;
+    control::LinkControl::Options options;
     options.key = linkKey;
     options.ranks = info.ranks;
     options.me = info.me;
     options.wake = ownBell();
     options.mark = [marks = marks_.get()] { return marks->mine(); };
     options.onLeft = [marks = marks_.get()](std::int32_t rank, std::uint32_t mark) {
-      if (mark != kStillHere) marks->told(rank, mark);
+      if (mark != conductor::kStillHere) marks->told(rank, mark);
     };
-    parts.control = std::make_unique<LinkControl>(link_->switchboard(), std::move(options));
+    parts.control =
+        std::make_unique<control::LinkControl>(link_->switchboard(), std::move(options));
   } else {
-    parts.control = std::make_unique<ShmControl>(*neighbourhood_, memory, locals.ranks, locals.me);
+    parts.control =
+        std::make_unique<control::ShmControl>(*neighbourhood_, memory, locals.ranks, locals.me);
   }
   FARANDOLE_ASSIGN_OR_RETURN(
       parts.communicator, communicatorOf(info, linkKey, locals, memory + controlBytes, deadline));
@@ -267,15 +275,15 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     };
   }
   if (info.me == 0) {
-    Sequencer::Options options;
+    control::Sequencer::Options options;
     options.memberNames = namesOf(info.ranks);
     options.fusionBytes = config_.fusionBytes;
     options.eagerBytes = config_.eagerBytes;
     options.batchDelay = config_.batchDelay;
     options.planCapacity = static_cast<std::size_t>(config_.planCapacity);
-    parts.sequencer = std::make_unique<Sequencer>(std::move(options));
+    parts.sequencer = std::make_unique<control::Sequencer>(std::move(options));
   }
-  conductor_->addSet(std::make_unique<ProcessSet>(std::move(parts), *conductor_));
+  conductor_->addSet(std::make_unique<conductor::ProcessSet>(std::move(parts), *conductor_));
   logDebug("built process set " + std::to_string(id) + " of " + rankList(info.ranks) + ", " +
            (mesh ? "between machines" : "in shared memory") + "; rank " +
            std::to_string(info.ranks.front()) + " decides its order");
@@ -334,4 +342,4 @@ Status Runtime::removeSet(std::int32_t id) {
   return {};
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 constexpr std::size_t kPublicBytes = 32;
@@ -168,4 +168,4 @@ Result<std::string> openSecret(const OneTimeKey& own, std::string_view sender,
   return key.decrypt(sealed);
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -16,7 +16,7 @@
 
 struct evp_pkey_st;
 
-namespace farandole {
+namespace farandole::runtime {
 
 // A key pair, for one job. The private half never leaves it.
 class OneTimeKey {
@@ -50,4 +50,4 @@ Result<std::string> sealSecret(const OneTimeKey& own, std::string_view reader,
 Result<std::string> openSecret(const OneTimeKey& own, std::string_view sender,
                                const SealTerms& terms, std::string_view sealed);
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -5,7 +5,7 @@
 
 #include "base/slurm_notation.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 constexpr int kMost = 1 << 20;
@@ -81,4 +81,4 @@ Result<std::optional<std::map<std::string, std::string>>> slurmStep(
   return result;
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

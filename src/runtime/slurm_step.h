@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 // The same in the words of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, …). Nothing unless
 // this process is one of several tasks of a step: a batch script is none. getEnv returns nullptr
@@ -22,4 +22,4 @@ std::string firstSlurmHost(const std::string& list);
 // How many tasks the node of that index has, of "2(x3),1"; 0: the text does not say.
 int slurmTasksOf(const std::string& text, int node);
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 constexpr std::size_t kMaxHost = 255;
@@ -45,8 +45,8 @@ Topology Topology::ofOneMachine(const Config& config) {
   return topology;
 }
 
-Result<Topology> Topology::exchange(Bootstrap& bootstrap, const Config& config, std::uint64_t epoch,
-                                    std::string card, Deadline deadline) {
+Result<Topology> Topology::exchange(bootstrap::Bootstrap& bootstrap, const Config& config,
+                                    std::uint64_t epoch, std::string card, Deadline deadline) {
   const std::string prefix = "e" + std::to_string(epoch) + "/place/";
   const Place mine{config.machine, config.localRank, config.host, std::move(card)};
   FARANDOLE_RETURN_IF_ERROR(
@@ -104,4 +104,4 @@ std::vector<int> Topology::machinesOf(std::span<const std::int32_t> ranks) const
   return machines;
 }
 
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole {
+namespace farandole::runtime {
 
 struct Place {
   int machine = 0;
@@ -27,8 +27,8 @@ class Topology {
   // All ranks on this machine.
   static Topology ofOneMachine(const Config& config);
   // Collective over all ranks: everyone tells its place and is told those of the others.
-  static Result<Topology> exchange(Bootstrap& bootstrap, const Config& config, std::uint64_t epoch,
-                                   std::string card, Deadline deadline);
+  static Result<Topology> exchange(bootstrap::Bootstrap& bootstrap, const Config& config,
+                                   std::uint64_t epoch, std::string card, Deadline deadline);
 
   int size() const { return static_cast<int>(places_.size()); }
   const Place& at(std::int32_t rank) const { return places_[static_cast<std::size_t>(rank)]; }
@@ -53,4 +53,4 @@ class Topology {
 std::string encodePlace(const Place& place);
 Result<Place> decodePlace(std::string_view bytes);
 
-}  // namespace farandole
+}  // namespace farandole::runtime

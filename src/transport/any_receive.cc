@@ -1,6 +1,6 @@
 #include "transport/any_receive.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 void AnyReceive::start(Peers peers) {
   std::size_t count = 0;
@@ -70,4 +70,4 @@ bool AnyReceive::cancel() {
   return true;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

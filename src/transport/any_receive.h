@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "transport/link_connection.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class AnyReceive : public std::enable_shared_from_this<AnyReceive> {
  public:
@@ -45,4 +45,4 @@ class AnyReceive : public std::enable_shared_from_this<AnyReceive> {
   bool taken_ GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 bool set(int fd, std::string_view name) {
@@ -46,4 +46,4 @@ void chooseCongestion(int fd, const std::string& wish) {
   }
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 // auto: the system's own, but none that paces. Such a one (bbr) spreads out what it is given
 // according to what it has seen of the connection, and a rank sends in bursts after pauses: a
@@ -20,4 +20,4 @@ Status checkCongestion(const std::string& wish);
 // a connection works with any.
 void chooseCongestion(int fd, const std::string& wish);
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

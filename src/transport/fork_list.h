@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class ForkList {
  public:
@@ -43,4 +43,4 @@ class ForkList {
   std::unique_ptr<Slots> slots_ = std::make_unique<Slots>();
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

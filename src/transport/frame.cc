@@ -4,7 +4,7 @@
 
 #include "base/little_endian.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 constexpr std::uint32_t kFrameMagic = 0x314c5246;    // "FRL1"
@@ -152,4 +152,4 @@ Result<LinkVerdict> decodeLinkVerdict(std::span<const std::uint8_t, kLinkVerdict
   return verdict;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

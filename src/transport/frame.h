@@ -25,7 +25,7 @@
 #include "base/status.h"
 #include "transport/wire_security.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 inline constexpr std::size_t kMaxChunk = std::size_t{256} << 10;
@@ -92,4 +92,4 @@ using LinkVerdictBytes = std::array<std::uint8_t, kLinkVerdictBytes>;
 LinkVerdictBytes encodeLinkVerdict(const LinkVerdict& verdict);
 Result<LinkVerdict> decodeLinkVerdict(std::span<const std::uint8_t, kLinkVerdictBytes> bytes);
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

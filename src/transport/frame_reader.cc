@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 Status damaged() {
@@ -108,4 +108,4 @@ Result<bool> FrameReader::endFrame(FrameReceiver& receiver) {
   return true;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -13,7 +13,7 @@
 #include "transport/frame_seal.h"
 #include "transport/stream.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class FrameReceiver {
  public:
@@ -55,4 +55,4 @@ class FrameReader {
   std::size_t end_ = 0;
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

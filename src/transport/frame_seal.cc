@@ -6,7 +6,7 @@
 
 #include "base/little_endian.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 constexpr std::size_t kNonce = 12;
@@ -59,4 +59,4 @@ bool FrameSeal::check(std::span<const std::uint8_t, kTagBytes> tag) {
   return expected.ok() && ::CRYPTO_memcmp(expected.value().data(), tag.data(), tag.size()) == 0;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 inline constexpr std::size_t kTagBytes = 16;
 using FrameTag = std::array<std::uint8_t, kTagBytes>;
@@ -39,4 +39,4 @@ class FrameSeal {
   bool begun_ = false;
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 iovec pieceOf(const std::uint8_t* bytes, std::size_t length) {
@@ -127,4 +127,4 @@ LinkCallback FrameWriter::abandon() {
   return std::exchange(done_, nullptr);
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -12,7 +12,7 @@
 #include "transport/outbox.h"
 #include "transport/stream.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class FrameWriter {
  public:
@@ -52,4 +52,4 @@ class FrameWriter {
   std::size_t tailDone_ = 0;
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -5,7 +5,7 @@
 
 #include "transport/link_connection.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 struct Held {
@@ -36,4 +36,4 @@ bool HeldSends::add(const std::shared_ptr<LinkConnection>& connection) {
   return true;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

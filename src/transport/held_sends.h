@@ -7,11 +7,9 @@
 
 #include <memory>
 
-namespace farandole {
+namespace farandole::transport {
 
 class LinkConnection;
-
-namespace link {
 
 // All of the calling thread; begin() and end() in turns.
 class HeldSends {
@@ -24,5 +22,4 @@ class HeldSends {
   static bool active();
 };
 
-}  // namespace link
-}  // namespace farandole
+}  // namespace farandole::transport

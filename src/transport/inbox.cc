@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 Status sizeNotExpected(std::uint64_t slot, std::uint64_t sent, std::uint64_t expected) {
@@ -213,4 +213,4 @@ std::vector<LinkCallback> Inbox::abandon() {
   return left;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -18,7 +18,7 @@
 #include "transport/frame.h"
 #include "transport/outbox.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 struct ReceiveOperation {
   std::uint64_t slot = 0;
@@ -99,4 +99,4 @@ class Inbox {
   std::vector<std::uint8_t> sink_;  // of messages that are thrown away
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -8,7 +8,7 @@
 
 #include "transport/link_address.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 // Bridges for containers and virtual machines have the same address on every machine, so that a
@@ -68,4 +68,4 @@ Result<std::vector<InterfaceAddress>> interfaceAddresses() {
   return found;
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

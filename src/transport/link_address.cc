@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 constexpr std::uint32_t kCardMagic = 0x434c5246;  // "FRLC"
@@ -164,4 +164,4 @@ Result<LinkCard> decodeLinkCard(std::string_view bytes) {
   return card;
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

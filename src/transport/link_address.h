@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 struct LinkAddress {
   bool v6 = false;
@@ -62,4 +62,4 @@ std::vector<LinkAddress> usefulAddresses(const std::vector<InterfaceAddress>& fo
                                          const std::vector<std::string>& only);
 Result<std::vector<InterfaceAddress>> interfaceAddresses();
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 // Data that the kernel may hold unsent: what lies there cannot be overtaken by a control message.
@@ -31,7 +31,7 @@ LinkConnection::LinkConnection(std::shared_ptr<LinkLoop> loop, int peer, std::ui
       outbox_(epoch),
       inbox_(outbox_, limits.window) {}
 
-void LinkConnection::attach(link::Established established) {
+void LinkConnection::attach(Established established) {
   MutexLock lock(mutex_);
   if (state_ != State::kWaiting) return;
   if (Status status = attachLocked(std::move(established)); !status.ok()) {
@@ -40,19 +40,19 @@ void LinkConnection::attach(link::Established established) {
   release(lock);
 }
 
-Status LinkConnection::attachLocked(link::Established established) {
+Status LinkConnection::attachLocked(Established established) {
   host_ = std::move(established.host);
   address_ = std::move(established.address);
   limitUnsent(established.fd.get());
   if (mode_ == WireSecurity::kIntegrity) {
-    FARANDOLE_ASSIGN_OR_RETURN(auto keys, link::exportFrameKeys(established.ssl.get()));
-    FARANDOLE_ASSIGN_OR_RETURN(auto first, link::FrameSeal::make(keys.fromConnector));
-    FARANDOLE_ASSIGN_OR_RETURN(auto second, link::FrameSeal::make(keys.fromListener));
+    FARANDOLE_ASSIGN_OR_RETURN(auto keys, exportFrameKeys(established.ssl.get()));
+    FARANDOLE_ASSIGN_OR_RETURN(auto first, FrameSeal::make(keys.fromConnector));
+    FARANDOLE_ASSIGN_OR_RETURN(auto second, FrameSeal::make(keys.fromListener));
     writer_.seal(std::move(established.connector ? first : second));
     reader_.seal(std::move(established.connector ? second : first));
   }
   if (mode_ != WireSecurity::kEncrypt) established.ssl.reset();
-  stream_ = link::Stream(std::move(established.fd), std::move(established.ssl));
+  stream_ = Stream(std::move(established.fd), std::move(established.ssl));
   FARANDOLE_ASSIGN_OR_RETURN(id_, loop_->addShared(stream_.fd(), EPOLLIN, shared_from_this()));
   outbox_.open(established.window);
   state_ = State::kOpen;
@@ -82,13 +82,13 @@ Status LinkConnection::record(std::string_view front, std::span<const std::byte>
   if (state_ != State::kWaiting && state_ != State::kOpen) return end_;
   // A seal, or a TLS record, is made of the whole: the writer's work.
   if (mode_ == WireSecurity::kHandshake && nothingWaitsLocked() &&
-      front.size() + body.size() <= link::kMaxControl) {
+      front.size() + body.size() <= kMaxControl) {
     writeRecordLocked(front, body);
     return {};
   }
   std::string message(front);
   message.append(reinterpret_cast<const char*>(body.data()), body.size());
-  Status status = outbox_.control(std::move(message), link::FrameType::kRecord);
+  Status status = outbox_.control(std::move(message), FrameType::kRecord);
   if (!status.ok()) status = namedLocked(std::move(status));
   flushIfSmallLocked();
   release(lock);
@@ -176,4 +176,4 @@ void LinkConnection::release(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
   make(calls);
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -27,9 +27,7 @@
 #include "transport/link_loop.h"
 #include "transport/outbox.h"
 
-namespace farandole {
-
-using link::LinkCallback;
+namespace farandole::transport {
 
 struct LinkLimits {
   Duration heartbeat = std::chrono::seconds(1);
@@ -38,12 +36,10 @@ struct LinkLimits {
   // From the first byte of a connection to its acceptance.
   Duration handshake = std::chrono::seconds(5);
   // Bytes of messages that may wait here for their receives, per connection.
-  std::uint64_t window = link::kDefaultWindow;
+  std::uint64_t window = kDefaultWindow;
   // Of TCP; see congestion.h.
-  std::string congestion = link::kAutoCongestion;
+  std::string congestion = kAutoCongestion;
 };
-
-namespace link {
 
 // A socket whose other side has proved itself and whose hello was accepted.
 struct Established {
@@ -57,11 +53,9 @@ struct Established {
   std::string address;
 };
 
-}  // namespace link
-
 class LinkConnection : public LinkHandler,
                        public std::enable_shared_from_this<LinkConnection>,
-                       private link::FrameReceiver {
+                       private FrameReceiver {
  public:
   // The first two are called in the order of what happened and with this connection locked: they
   // may only note it.
@@ -82,7 +76,7 @@ class LinkConnection : public LinkHandler,
                  const LinkLimits& limits, Events events);
 
   // Once. An error ends the connection.
-  void attach(link::Established established);
+  void attach(Established established);
 
   // The bytes stay the caller's and must not change before the callback.
   // id: for cancel().
@@ -133,16 +127,15 @@ class LinkConnection : public LinkHandler,
     bool noted = false;
   };
 
-  Result<std::span<std::uint8_t>> frameBegins(const link::FrameHeader& header) override
-      REQUIRES(mutex_);
-  Result<bool> frameEnds(const link::FrameHeader& header) override REQUIRES(mutex_);
+  Result<std::span<std::uint8_t>> frameBegins(const FrameHeader& header) override REQUIRES(mutex_);
+  Result<bool> frameEnds(const FrameHeader& header) override REQUIRES(mutex_);
 
   // Releases the lock.
   bool cancelled(MutexLock& lock, std::optional<LinkCallback> callback) RELEASE(mutex_);
 
   // What is to be called without the lock is appended to finished_.
-  Status attachLocked(link::Established established) REQUIRES(mutex_);
-  void recvLocked(link::ReceiveOperation operation) REQUIRES(mutex_);
+  Status attachLocked(Established established) REQUIRES(mutex_);
+  void recvLocked(ReceiveOperation operation) REQUIRES(mutex_);
   void flushLocked() REQUIRES(mutex_);
   void flushIfSmallLocked() REQUIRES(mutex_);
   // Whether what is sent now may go straight to the socket.
@@ -175,11 +168,11 @@ class LinkConnection : public LinkHandler,
   std::string address_ GUARDED_BY(mutex_);
   std::string companions_ GUARDED_BY(mutex_);
   LinkLoop::Id id_ GUARDED_BY(mutex_) = 0;
-  link::Stream stream_ GUARDED_BY(mutex_);
-  link::FrameWriter writer_ GUARDED_BY(mutex_);
-  link::FrameReader reader_ GUARDED_BY(mutex_);
-  link::Outbox outbox_ GUARDED_BY(mutex_);
-  link::Inbox inbox_ GUARDED_BY(mutex_);
+  Stream stream_ GUARDED_BY(mutex_);
+  FrameWriter writer_ GUARDED_BY(mutex_);
+  FrameReader reader_ GUARDED_BY(mutex_);
+  Outbox outbox_ GUARDED_BY(mutex_);
+  Inbox inbox_ GUARDED_BY(mutex_);
   std::string controlMessage_ GUARDED_BY(mutex_);  // being received
   RawBytes recordMessage_ GUARDED_BY(mutex_);      // the same
   bool full_ GUARDED_BY(mutex_) = false;           // the socket had no room; waiting for it
@@ -194,4 +187,4 @@ class LinkConnection : public LinkHandler,
   bool noted_ GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace farandole
+}  // namespace farandole::transport

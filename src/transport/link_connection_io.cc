@@ -9,7 +9,7 @@
 #include "transport/held_sends.h"
 #include "transport/link_connection.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 // Per turn of the loop, so that one busy connection does not keep the others waiting, nor a thread
@@ -52,7 +52,7 @@ void LinkConnection::timer() {
   }
   if (state_ == State::kOpen) {
     if (!full_ && now - lastSent_ >= limits_.heartbeat * 9 / 10) {
-      outbox_.notice(link::FrameType::kHeartbeat);
+      outbox_.notice(FrameType::kHeartbeat);
       flushLocked();
     }
     nextTimer_ = now + std::min(limits_.heartbeat, limits_.silence / 4);
@@ -69,7 +69,7 @@ void LinkConnection::peerStopped(bool stopped) {
 
 void LinkConnection::flushIfSmallLocked() {
   if (state_ != State::kOpen || full_ || !broken_.ok()) return;
-  if (held_ || link::HeldSends::add(shared_from_this())) {
+  if (held_ || HeldSends::add(shared_from_this())) {
     held_ = true;
     return;
   }
@@ -107,15 +107,15 @@ void LinkConnection::brokenLocked(Status status) {
 }
 
 bool LinkConnection::nothingWaitsLocked() const {
-  return state_ == State::kOpen && !full_ && !held_ && broken_.ok() && !link::HeldSends::active() &&
+  return state_ == State::kOpen && !full_ && !held_ && broken_.ok() && !HeldSends::active() &&
          writer_.idle() && outbox_.empty();
 }
 
 void LinkConnection::writeRecordLocked(std::string_view front, std::span<const std::byte> body) {
-  const std::size_t total = link::kFrameHeaderBytes + front.size() + body.size();
-  link::FrameHeader header{link::FrameType::kRecord, epoch_};
+  const std::size_t total = kFrameHeaderBytes + front.size() + body.size();
+  FrameHeader header{FrameType::kRecord, epoch_};
   header.length = static_cast<std::uint32_t>(front.size() + body.size());
-  const link::FrameHeaderBytes head = link::encodeFrameHeader(header);
+  const FrameHeaderBytes head = encodeFrameHeader(header);
   const std::array<iovec, 3> pieces = {iovec{const_cast<std::uint8_t*>(head.data()), head.size()},
                                        iovec{const_cast<char*>(front.data()), front.size()},
                                        iovec{const_cast<std::byte*>(body.data()), body.size()}};
@@ -153,7 +153,7 @@ bool LinkConnection::readLocked() {
   }
   if (state_ != State::kOpen) return false;
   std::size_t bytes = 0;
-  const Result<link::FrameReader::Turn> turn = reader_.read(stream_, *this, kTurnBytes, bytes);
+  const Result<FrameReader::Turn> turn = reader_.read(stream_, *this, kTurnBytes, bytes);
   if (bytes > 0) lastHeard_ = coarseNow();
   if (!turn.ok()) {
     Status status = turn.status();
@@ -167,11 +167,11 @@ bool LinkConnection::readLocked() {
     return true;
   }
   switch (turn.value()) {
-    case link::FrameReader::Turn::kStopped:
+    case FrameReader::Turn::kStopped:
       endLocked(Status(Code::kShutdown, "it has shut down its connections"));
       return true;
-    case link::FrameReader::Turn::kBudgetUsed: loop_->callAgain(id_); break;
-    case link::FrameReader::Turn::kDrained:
+    case FrameReader::Turn::kBudgetUsed: loop_->callAgain(id_); break;
+    case FrameReader::Turn::kDrained:
       if (!broken_.ok()) {
         endLocked(Status(Code::kPeerLost, broken_.message()));
         return true;
@@ -194,13 +194,13 @@ void LinkConnection::drainLocked() {
   loop_->callAgain(id_);
 }
 
-Result<std::span<std::uint8_t>> LinkConnection::frameBegins(const link::FrameHeader& header) {
+Result<std::span<std::uint8_t>> LinkConnection::frameBegins(const FrameHeader& header) {
   if (header.epoch != epoch_) {
     return Status(Code::kMismatch, "it is in epoch " + std::to_string(header.epoch) +
                                        ", this rank in epoch " + std::to_string(epoch_));
   }
-  if (header.type == link::FrameType::kData) return inbox_.begin(header);
-  if (header.type == link::FrameType::kRecord) {
+  if (header.type == FrameType::kData) return inbox_.begin(header);
+  if (header.type == FrameType::kRecord) {
     recordMessage_.renew(header.length);
     return std::span(reinterpret_cast<std::uint8_t*>(recordMessage_.data()), header.length);
   }
@@ -208,26 +208,26 @@ Result<std::span<std::uint8_t>> LinkConnection::frameBegins(const link::FrameHea
   return std::span(reinterpret_cast<std::uint8_t*>(controlMessage_.data()), controlMessage_.size());
 }
 
-Result<bool> LinkConnection::frameEnds(const link::FrameHeader& header) {
+Result<bool> LinkConnection::frameEnds(const FrameHeader& header) {
   Status status;
   switch (header.type) {
-    case link::FrameType::kData:
+    case FrameType::kData:
       if (auto done = inbox_.finish()) finishLocked(std::move(*done), {});
       break;
-    case link::FrameType::kControl:
+    case FrameType::kControl:
       if (events_.onControl) {
         events_.onControl(std::exchange(controlMessage_, {}));
         noted_ = true;
       }
       break;
-    case link::FrameType::kRecord:
+    case FrameType::kRecord:
       if (events_.onRecord) status = events_.onRecord(recordMessage_);
       break;
-    case link::FrameType::kHeartbeat: break;
-    case link::FrameType::kOffer: status = inbox_.offered(header.slot, header.total); break;
-    case link::FrameType::kPosted: status = outbox_.posted(header.slot, header.total); break;
-    case link::FrameType::kCredit: status = outbox_.credit(header.total); break;
-    case link::FrameType::kGoodbye: return false;
+    case FrameType::kHeartbeat: break;
+    case FrameType::kOffer: status = inbox_.offered(header.slot, header.total); break;
+    case FrameType::kPosted: status = outbox_.posted(header.slot, header.total); break;
+    case FrameType::kCredit: status = outbox_.credit(header.total); break;
+    case FrameType::kGoodbye: return false;
   }
   if (!status.ok()) return status;
   return true;
@@ -238,4 +238,4 @@ void LinkConnection::watchLocked(bool writing) {
   loop_->watch(id_, writing ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -3,12 +3,12 @@
 
 #include "transport/link_connection.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 void LinkConnection::send(std::uint64_t slot, std::span<const std::uint8_t> bytes,
                           LinkCallback done, std::uint64_t id) {
   MutexLock lock(mutex_);
-  link::SendOperation operation{slot, bytes, std::move(done), id};
+  SendOperation operation{slot, bytes, std::move(done), id};
   Status status = state_ == State::kWaiting || state_ == State::kOpen ? Status() : end_;
   if (status.ok()) {
     status = outbox_.send(operation);
@@ -32,7 +32,7 @@ void LinkConnection::recv(std::uint64_t slot, std::span<std::uint8_t> memory, Li
   release(lock);
 }
 
-void LinkConnection::recvLocked(link::ReceiveOperation operation) {
+void LinkConnection::recvLocked(ReceiveOperation operation) {
   const bool open = state_ == State::kWaiting || state_ == State::kOpen;
   // What came before a goodbye is still there.
   if (!open && !(end_.code() == Code::kShutdown && inbox_.holdsWhole(operation.slot))) {
@@ -87,4 +87,4 @@ bool LinkConnection::cancelRecv(std::uint64_t slot, std::uint64_t id) {
   return cancelled(lock, inbox_.cancel(slot, id));
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

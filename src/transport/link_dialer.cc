@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 constexpr Duration kHeadStart = std::chrono::milliseconds(250);
@@ -150,4 +150,4 @@ void LinkDialer::roundOver() {
   finish(Status(code, text).withRank(static_cast<int>(hello_.to), card_.host));
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

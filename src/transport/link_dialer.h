@@ -21,7 +21,7 @@
 #include "transport/link_handshake.h"
 #include "transport/link_loop.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class LinkDialer : public LinkHandler,
                    public std::enable_shared_from_this<LinkDialer>,
@@ -70,4 +70,4 @@ class LinkDialer : public LinkHandler,
   std::vector<std::string> reasons_;  // of this round, one per address
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

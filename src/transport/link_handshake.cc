@@ -11,7 +11,7 @@
 
 #include "transport/congestion.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 Status LinkHandshake::connect(const LinkAddress& address, int peer, const std::string& congestion) {
   connector_ = true;
@@ -238,4 +238,4 @@ void LinkHandshake::fail(const Status& status) {
   if (owner != nullptr) owner->failed(*this, status);
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -16,7 +16,7 @@
 #include "transport/link_loop.h"
 #include "transport/tls.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class LinkHandshake : public LinkHandler, public std::enable_shared_from_this<LinkHandshake> {
  public:
@@ -89,4 +89,4 @@ class LinkHandshake : public LinkHandler, public std::enable_shared_from_this<Li
   Status refusal_;
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "bootstrap/handshake.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 class LinkKey {
  public:
@@ -22,12 +22,12 @@ class LinkKey {
   // The `from` of an identity that was meant for rank `to` of this job of `size` ranks.
   std::optional<int> whoIs(std::string_view identity, int to, int size) const;
   // 32 bytes.
-  Result<Mac> preSharedKey(int from, int to) const;
+  Result<bootstrap::Mac> preSharedKey(int from, int to) const;
 
  private:
-  LinkKey(std::string job, JobKey key) : job_(std::move(job)), key_(std::move(key)) {}
+  LinkKey(std::string job, bootstrap::JobKey key) : job_(std::move(job)), key_(std::move(key)) {}
   std::string job_;
-  JobKey key_;
+  bootstrap::JobKey key_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::transport

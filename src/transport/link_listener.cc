@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 constexpr int kAcceptsPerTurn = 16;
@@ -19,9 +19,8 @@ constexpr int kBacklog = 1024;
 
 }  // namespace
 
-LinkListener::LinkListener(std::shared_ptr<LinkLoop> loop, const link::TlsContext& tls,
-                           LinkSocket socket, std::size_t halfOpen, Duration patience,
-                           Events events)
+LinkListener::LinkListener(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkSocket socket,
+                           std::size_t halfOpen, Duration patience, Events events)
     : loop_(std::move(loop)),
       tls_(tls),
       socket_(std::move(socket)),
@@ -66,7 +65,7 @@ bool LinkListener::acceptOne() {
     return false;
   }
   if (pending_.size() >= halfOpen_) displace();
-  auto handshake = std::make_shared<link::LinkHandshake>(loop_, tls_, patience_, *this);
+  auto handshake = std::make_shared<LinkHandshake>(loop_, tls_, patience_, *this);
   if (handshake->accept(std::move(fd)).ok()) pending_.push_back({std::move(handshake), nullptr});
   return true;
 }
@@ -80,36 +79,34 @@ void LinkListener::displace() {
   pending_.erase(oldest);
 }
 
-std::list<LinkListener::Pending>::iterator LinkListener::find(
-    const link::LinkHandshake& handshake) {
+std::list<LinkListener::Pending>::iterator LinkListener::find(const LinkHandshake& handshake) {
   return std::find_if(pending_.begin(), pending_.end(),
                       [&](const Pending& entry) { return entry.handshake.get() == &handshake; });
 }
 
-link::LinkVerdict LinkListener::judge(link::LinkHandshake& handshake,
-                                      const link::LinkHello& hello) {
-  link::LinkVerdict verdict = events_.judge(hello);
+LinkVerdict LinkListener::judge(LinkHandshake& handshake, const LinkHello& hello) {
+  LinkVerdict verdict = events_.judge(hello);
   const auto entry = find(handshake);
   if (verdict.code == Code::kOk && entry != pending_.end()) {
-    entry->admitted = std::make_unique<link::LinkHello>(hello);
+    entry->admitted = std::make_unique<LinkHello>(hello);
   }
   return verdict;
 }
 
-void LinkListener::established(link::LinkHandshake& handshake, link::Established result) {
+void LinkListener::established(LinkHandshake& handshake, Established result) {
   if (const auto entry = find(handshake); entry != pending_.end()) pending_.erase(entry);
   events_.established(std::move(result));
 }
 
-void LinkListener::failed(link::LinkHandshake& handshake, const Status& status) {
+void LinkListener::failed(LinkHandshake& handshake, const Status& status) {
   if (logs(LogLevel::kDebug)) {
     logDebug("a connection from " + handshake.address() + " was refused: " + status.message());
   }
   const auto entry = find(handshake);
   if (entry == pending_.end()) return;
-  const std::unique_ptr<link::LinkHello> admitted = std::move(entry->admitted);
+  const std::unique_ptr<LinkHello> admitted = std::move(entry->admitted);
   pending_.erase(entry);
   if (admitted) events_.broken(*admitted, status);
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

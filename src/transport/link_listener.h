@@ -18,7 +18,7 @@
 #include "transport/link_handshake.h"
 #include "transport/link_loop.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 struct LinkPorts {
   std::string bind;  // a numeric address; empty: all of IPv6 and IPv4
@@ -42,18 +42,18 @@ Result<std::vector<LinkAddress>> advertisedAddresses(const LinkPorts& ports, std
 
 class LinkListener : public LinkHandler,
                      public std::enable_shared_from_this<LinkListener>,
-                     public link::LinkHandshake::Owner {
+                     public LinkHandshake::Owner {
  public:
   // Both are called on the loop's thread. After judge has said yes, either established or broken
   // follows.
   struct Events {
-    std::function<link::LinkVerdict(const link::LinkHello&)> judge;
-    std::function<void(link::Established)> established;
-    std::function<void(const link::LinkHello&, const Status&)> broken;
+    std::function<LinkVerdict(const LinkHello&)> judge;
+    std::function<void(Established)> established;
+    std::function<void(const LinkHello&, const Status&)> broken;
   };
 
   // halfOpen: how many may be in mid-handshake; patience: how long each.
-  LinkListener(std::shared_ptr<LinkLoop> loop, const link::TlsContext& tls, LinkSocket socket,
+  LinkListener(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkSocket socket,
                std::size_t halfOpen, Duration patience, Events events);
   Status start();
   // On the loop's thread.
@@ -61,23 +61,23 @@ class LinkListener : public LinkHandler,
 
  private:
   struct Pending {
-    std::shared_ptr<link::LinkHandshake> handshake;
-    std::unique_ptr<link::LinkHello> admitted;
+    std::shared_ptr<LinkHandshake> handshake;
+    std::unique_ptr<LinkHello> admitted;
   };
 
   void ready(std::uint32_t events) override;
   void timer() override;
   bool acceptOne();
-  std::list<Pending>::iterator find(const link::LinkHandshake& handshake);
+  std::list<Pending>::iterator find(const LinkHandshake& handshake);
   void displace();
 
-  void authenticated(link::LinkHandshake& /*handshake*/) override {}
-  link::LinkVerdict judge(link::LinkHandshake& handshake, const link::LinkHello& hello) override;
-  void established(link::LinkHandshake& handshake, link::Established result) override;
-  void failed(link::LinkHandshake& handshake, const Status& status) override;
+  void authenticated(LinkHandshake& /*handshake*/) override {}
+  LinkVerdict judge(LinkHandshake& handshake, const LinkHello& hello) override;
+  void established(LinkHandshake& handshake, Established result) override;
+  void failed(LinkHandshake& handshake, const Status& status) override;
 
   const std::shared_ptr<LinkLoop> loop_;
-  const link::TlsContext& tls_;
+  const TlsContext& tls_;
   LinkSocket socket_;
   const std::size_t halfOpen_;
   const Duration patience_;
@@ -86,4 +86,4 @@ class LinkListener : public LinkHandler,
   std::list<Pending> pending_;  // in the order of arrival
 };
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "transport/loop_marks.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
@@ -171,23 +171,23 @@ void LinkLoop::run() {
 }
 
 void LinkLoop::turn() {
-  std::array<epoll_event, link::kEventsPerTurn> events{};
+  std::array<epoll_event, kEventsPerTurn> events{};
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout());
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     std::uint64_t count64 = 0;
     switch (event.data.u64) {
-      case link::kWakeMark: {
+      case kWakeMark: {
         [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count64, sizeof count64);
         break;
       }
-      case link::kAlarmMark: {
+      case kAlarmMark: {
         [[maybe_unused]] const ssize_t got = ::read(alarm_.get(), &count64, sizeof count64);
         checkPoller();
         break;
       }
-      case link::kSharedMark:
+      case kSharedMark:
         if (!standsBack_) serveShared();
         break;
       default: dispatch(event.data.u64, event.events);
@@ -250,4 +250,4 @@ void LinkLoop::closeAfterFork() {
   alarm_.reset();
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

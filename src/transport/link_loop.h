@@ -30,7 +30,7 @@
 #include "base/status.h"
 #include "transport/fork_list.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 class LinkHandler {
  public:
@@ -120,7 +120,7 @@ class LinkLoop {
   UniqueFd alarm_;  // a timer that makes the thread look whether the poller is still there
   std::thread thread_;
   std::atomic<std::thread::id> threadId_;
-  link::ForkList descriptors_;
+  ForkList descriptors_;
 
   std::atomic<bool> over_{false};     // stop() was called
   std::atomic<bool> polling_{false};  // a thread is inside poll()
@@ -149,4 +149,4 @@ class LinkLoop {
   std::vector<std::shared_ptr<LinkHandler>> few_ GUARDED_BY(mutex_);
 };
 
-}  // namespace farandole
+}  // namespace farandole::transport

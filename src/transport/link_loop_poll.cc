@@ -10,7 +10,7 @@
 #include "transport/link_loop.h"
 #include "transport/loop_marks.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 // Without a poll for so long the loop's thread takes over.
@@ -33,8 +33,8 @@ Status LinkLoop::open() {
   const auto watched = [this](const UniqueFd& fd, std::uint64_t mark) {
     return fd && control(epoll_.get(), EPOLL_CTL_ADD, fd.get(), EPOLLIN, mark);
   };
-  if (!epoll_ || !watched(wake_, link::kWakeMark) || !watched(shared_, link::kSharedMark) ||
-      !watched(alarm_, link::kAlarmMark)) {
+  if (!epoll_ || !watched(wake_, kWakeMark) || !watched(shared_, kSharedMark) ||
+      !watched(alarm_, kAlarmMark)) {
     return Status::fromErrno("cannot make an epoll descriptor", errno);
   }
   return {};
@@ -66,7 +66,7 @@ void LinkLoop::rest() {
 void LinkLoop::standBack() {
   const MutexLock lock(standMutex_);
   if (standsBack_) return;
-  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), 0, link::kSharedMark);
+  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), 0, kSharedMark);
   standsBack_ = true;
   {
     const MutexLock entries(mutex_);
@@ -86,7 +86,7 @@ void LinkLoop::takeBackLocked() {
     return;
   }
   // Tells at once if something is ready.
-  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), EPOLLIN, link::kSharedMark);
+  control(epoll_.get(), EPOLL_CTL_MOD, shared_.get(), EPOLLIN, kSharedMark);
   if (!again_.empty()) wake();
 }
 
@@ -140,7 +140,7 @@ bool LinkLoop::lookAtFew() {
 }
 
 bool LinkLoop::serveShared() {
-  std::array<epoll_event, link::kEventsPerTurn> events;
+  std::array<epoll_event, kEventsPerTurn> events;
   const int count = ::epoll_wait(shared_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -161,4 +161,4 @@ bool LinkLoop::callAgainNow() {
   return !again.empty();
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -8,7 +8,7 @@
 #include "transport/held_sends.h"
 #include "transport/mesh_core.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 constexpr int kMaxLanes = 64;
@@ -26,11 +26,11 @@ Status check(const LinkMeshOptions& options) {
     return Status::invalid("connections per peer: expected 1 to " + std::to_string(kMaxLanes) +
                            ", not " + std::to_string(options.lanes));
   }
-  FARANDOLE_RETURN_IF_ERROR(link::checkCongestion(options.limits.congestion));
+  FARANDOLE_RETURN_IF_ERROR(checkCongestion(options.limits.congestion));
   // A quarter of the window may be owed; the rest must hold the largest message that goes unasked.
-  if (options.limits.window < 4 * link::kEagerBytes) {
+  if (options.limits.window < 4 * kEagerBytes) {
     return Status::invalid("the window of a connection has at least " +
-                           std::to_string(4 * link::kEagerBytes) + " bytes");
+                           std::to_string(4 * kEagerBytes) + " bytes");
   }
   return {};
 }
@@ -114,14 +114,14 @@ LinkHandle LinkMesh::recvAny(std::span<const int> peers, std::uint64_t slot,
   };
   if (forkGeneration() != owner_) return refuse(forked(), -1);
   if (peers.empty()) return refuse(Status::invalid("a receive from nobody"), -1);
-  link::AnyReceive::Peers connections;
+  AnyReceive::Peers connections;
   for (const int peer : peers) {
     Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, slot);
     if (!connection.ok()) return refuse(connection.status(), peer);
     connections.emplace_back(peer, std::move(connection).value());
   }
   LinkHandle handle{-1, slot, core_->nextId(), false, nullptr};
-  handle.any = std::make_shared<link::AnyReceive>(slot, handle.id, memory, std::move(done));
+  handle.any = std::make_shared<AnyReceive>(slot, handle.id, memory, std::move(done));
   handle.any->start(std::move(connections));
   return handle;
 }
@@ -172,9 +172,9 @@ void LinkMesh::drop(int peer, Status why) {
 
 bool LinkMesh::poll() { return forkGeneration() == owner_ && core_->poll(); }
 
-void LinkMesh::hold() { link::HeldSends::begin(); }
+void LinkMesh::hold() { HeldSends::begin(); }
 
-void LinkMesh::letGo() { link::HeldSends::end(); }
+void LinkMesh::letGo() { HeldSends::end(); }
 
 void LinkMesh::rest() {
   if (forkGeneration() == owner_) core_->rest();
@@ -188,4 +188,4 @@ void LinkMesh::stop() {
   if (forkGeneration() == owner_) core_->stop();
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -33,7 +33,7 @@
 #include "transport/link_listener.h"
 #include "transport/wire_security.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 struct LinkMeshOptions {
   std::string job;
@@ -55,9 +55,7 @@ struct LinkMeshOptions {
   std::size_t halfOpen = 64;  // handshakes under way on the port
 };
 
-namespace link {
 class AnyReceive;
-}
 
 // One send or receive, for LinkMesh::cancel().
 struct LinkHandle {
@@ -65,7 +63,7 @@ struct LinkHandle {
   std::uint64_t slot = 0;
   std::uint64_t id = 0;
   bool sends = false;
-  std::shared_ptr<link::AnyReceive> any;
+  std::shared_ptr<AnyReceive> any;
 };
 
 class LinkMesh {
@@ -102,10 +100,10 @@ class LinkMesh {
   // belongs to it is thrown away; one from recvAny takes none. A send can be cancelled as long as
   // the other side knows nothing of it and no other send of its slot follows.
   bool cancel(const LinkHandle& handle);
-  // Arrive in order, and overtake messages. At most link::kMaxControl bytes.
+  // Arrive in order, and overtake messages. At most kMaxControl bytes.
   Status sendControl(int peer, std::string message);
 
-  // In line with the control messages. At most link::kMaxControl bytes together.
+  // In line with the control messages. At most kMaxControl bytes together.
   Status sendRecord(int peer, std::string_view front, std::span<const std::byte> body);
 
   // Reads and writes whatever is ready, on this thread, and calls the callbacks of it here. Never
@@ -157,4 +155,4 @@ class LinkMesh {
   unsigned owner_;  // forkGeneration()
 };
 
-}  // namespace farandole
+}  // namespace farandole::transport

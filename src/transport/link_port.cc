@@ -8,7 +8,7 @@
 
 #include "transport/link_listener.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 // An unbound socket of the right family; for "all addresses" one that takes IPv4 as well.
@@ -106,4 +106,4 @@ Result<std::vector<LinkAddress>> advertisedAddresses(const LinkPorts& ports, std
   return told;
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace farandole::link {
+namespace farandole::transport {
 
 inline constexpr std::uint64_t kWakeMark = 0;
 inline constexpr std::uint64_t kSharedMark = ~std::uint64_t{0};
@@ -12,4 +12,4 @@ inline constexpr std::uint64_t kAlarmMark = kSharedMark - 1;
 
 inline constexpr std::size_t kEventsPerTurn = 64;
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

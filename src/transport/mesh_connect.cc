@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "transport/mesh_core.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 constexpr Duration kHeadStartOfLowerRank = std::chrono::milliseconds(20);
@@ -16,7 +16,7 @@ void LinkMesh::Core::dial(int peer, std::uint32_t number) {
   Lane& lane = laneLocked(peer, number);
   // The other side may have been faster.
   if (stopped_ || lane.state != LaneState::kDialling || lane.dialer) return;
-  link::LinkHello hello;
+  LinkHello hello;
   hello.mode = options_.security;
   hello.from = static_cast<std::uint32_t>(options_.rank);
   hello.to = static_cast<std::uint32_t>(peer);
@@ -25,10 +25,10 @@ void LinkMesh::Core::dial(int peer, std::uint32_t number) {
   hello.epoch = options_.epoch;
   hello.window = options_.limits.window;
   hello.host = options_.host;
-  lane.dialer = std::make_shared<link::LinkDialer>(
+  lane.dialer = std::make_shared<LinkDialer>(
       loop_, *tls_, peers_[static_cast<std::size_t>(peer)].card, hello, options_.limits.handshake,
       options_.limits.congestion, Deadline::after(options_.connectTime),
-      [this, peer, number](Result<link::Established> result) {
+      [this, peer, number](Result<Established> result) {
         dialled(peer, number, std::move(result));
       });
   const Status begun =
@@ -37,7 +37,7 @@ void LinkMesh::Core::dial(int peer, std::uint32_t number) {
   if (!begun.ok()) peerEnded(peer, begun);
 }
 
-void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Established> result) {
+void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<Established> result) {
   std::shared_ptr<LinkConnection> connection;
   {
     const MutexLock lock(mutex_);
@@ -58,8 +58,8 @@ void LinkMesh::Core::dialled(int peer, std::uint32_t number, Result<link::Establ
   connection->attach(std::move(result).value());
 }
 
-link::LinkVerdict LinkMesh::Core::compare(const link::LinkHello& hello) const {
-  const auto no = [](std::string text) { return link::LinkVerdict{Code::kMismatch, 0, text}; };
+LinkVerdict LinkMesh::Core::compare(const LinkHello& hello) const {
+  const auto no = [](std::string text) { return LinkVerdict{Code::kMismatch, 0, text}; };
   const std::string from = std::to_string(hello.from);
   const std::string me = std::to_string(options_.rank);
   if (hello.mode != options_.security) {
@@ -83,9 +83,9 @@ link::LinkVerdict LinkMesh::Core::compare(const link::LinkHello& hello) const {
   return {Code::kOk, options_.limits.window, ""};
 }
 
-link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
+LinkVerdict LinkMesh::Core::judge(const LinkHello& hello) {
   const int peer = static_cast<int>(hello.from);
-  link::LinkVerdict verdict = compare(hello);
+  LinkVerdict verdict = compare(hello);
   if (verdict.code != Code::kOk) {
     // A straggler of another epoch is no fault of this one.
     if (hello.epoch == options_.epoch) {
@@ -111,7 +111,7 @@ link::LinkVerdict LinkMesh::Core::judge(const link::LinkHello& hello) {
   return verdict;
 }
 
-void LinkMesh::Core::admitted(link::Established established) {
+void LinkMesh::Core::admitted(Established established) {
   std::shared_ptr<LinkConnection> connection;
   {
     const MutexLock lock(mutex_);
@@ -123,4 +123,4 @@ void LinkMesh::Core::admitted(link::Established established) {
   connection->attach(std::move(established));
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "transport/congestion.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 // The others take a rank that ends without a goodbye for lost; on a machine with far more work than
@@ -30,14 +30,13 @@ std::uint32_t laneOf(std::uint64_t slot, int lanes) {
 Status LinkMesh::Core::start() {
   FARANDOLE_ASSIGN_OR_RETURN(auto key, LinkKey::make(options_.job, options_.secretHex));
   FARANDOLE_ASSIGN_OR_RETURN(auto socket, openLinkPort(options_.ports));
-  link::chooseCongestion(socket.fd.get(), options_.limits.congestion);
+  chooseCongestion(socket.fd.get(), options_.limits.congestion);
   port_ = socket.port;
   FARANDOLE_ASSIGN_OR_RETURN(
       auto addresses,
       advertisedAddresses(options_.ports, port_, options_.advertise, options_.interfaces));
   card_ = encodeLinkCard({options_.host, std::move(addresses)});
-  FARANDOLE_ASSIGN_OR_RETURN(tls_,
-                             link::TlsContext::make(std::move(key), options_.rank, options_.size));
+  FARANDOLE_ASSIGN_OR_RETURN(tls_, TlsContext::make(std::move(key), options_.rank, options_.size));
   {
     const MutexLock lock(mutex_);
     peers_.resize(static_cast<std::size_t>(options_.size));
@@ -46,9 +45,9 @@ Status LinkMesh::Core::start() {
   FARANDOLE_ASSIGN_OR_RETURN(loop_, LinkLoop::start());
   listener_ = std::make_shared<LinkListener>(
       loop_, *tls_, std::move(socket), options_.halfOpen, options_.limits.handshake,
-      LinkListener::Events{[this](const link::LinkHello& hello) { return judge(hello); },
-                           [this](link::Established result) { admitted(std::move(result)); },
-                           [this](const link::LinkHello& hello, const Status& why) {
+      LinkListener::Events{[this](const LinkHello& hello) { return judge(hello); },
+                           [this](Established result) { admitted(std::move(result)); },
+                           [this](const LinkHello& hello, const Status& why) {
                              peerEnded(static_cast<int>(hello.from),
                                        Status(Code::kPeerLost, why.message()));
                            }});
@@ -281,4 +280,4 @@ void LinkMesh::Core::closeAfterFork() {
   if (loop_) loop_->closeAfterFork();
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -19,7 +19,7 @@
 #include "transport/link_mesh.h"
 #include "transport/teller.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 class LinkMesh::Core : public std::enable_shared_from_this<Core> {
  public:
@@ -50,7 +50,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   struct Lane {
     LaneState state = LaneState::kIdle;
     std::shared_ptr<LinkConnection> connection;
-    std::shared_ptr<link::LinkDialer> dialer;  // of the loop's thread
+    std::shared_ptr<LinkDialer> dialer;  // of the loop's thread
   };
   struct Peer {
     bool introduced = false;
@@ -63,10 +63,10 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
 
   Lane& laneLocked(int peer, std::uint32_t lane) REQUIRES(mutex_);
   void dial(int peer, std::uint32_t lane);
-  void dialled(int peer, std::uint32_t lane, Result<link::Established> result);
-  link::LinkVerdict judge(const link::LinkHello& hello);
-  link::LinkVerdict compare(const link::LinkHello& hello) const;
-  void admitted(link::Established established);
+  void dialled(int peer, std::uint32_t lane, Result<Established> result);
+  LinkVerdict judge(const LinkHello& hello);
+  LinkVerdict compare(const LinkHello& hello) const;
+  void admitted(Established established);
   void peerEnded(int peer, Status why);
   void cancelDials(int peer);
   // Until no connection is being made, for a moment at most.
@@ -79,12 +79,12 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
 
   const LinkMeshOptions options_;
   std::shared_ptr<LinkLoop> loop_;
-  std::unique_ptr<link::TlsContext> tls_;
+  std::unique_ptr<TlsContext> tls_;
   std::shared_ptr<LinkListener> listener_;
   std::uint16_t port_ = 0;
   std::string card_;
 
-  link::Teller teller_;
+  Teller teller_;
   std::atomic<std::uint64_t> lastId_{0};
 
   Mutex mutex_;
@@ -96,4 +96,4 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   RecordCallback onRecord_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::transport

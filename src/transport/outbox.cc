@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 Status sizeNotPosted(std::uint64_t slot, std::uint64_t sent, std::uint64_t expected) {
@@ -212,4 +212,4 @@ std::vector<LinkCallback> Outbox::abandon() {
   return dropData();
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -24,7 +24,7 @@
 #include "base/status.h"
 #include "transport/frame.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 inline constexpr std::size_t kEagerBytes = std::size_t{64} << 10;
 // What a message costs beyond its bytes while it waits at the receiver.
@@ -114,4 +114,4 @@ class Outbox {
   std::unordered_map<std::uint64_t, Slot> slots_;
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 // Enough for a small message. What is read ahead is copied once more: little of a large one.
@@ -110,4 +110,4 @@ bool isDrained(BIO* bio) {
   return socket.begin == socket.end && socket.drained;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

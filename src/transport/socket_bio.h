@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace farandole::link {
+namespace farandole::transport {
 
 // A call on a socket that does not block failed with `error`, and may succeed later.
 inline bool notNow(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -21,4 +21,4 @@ void readAhead(BIO* bio);
 // It holds nothing, and the socket had nothing more when it was last read.
 bool isDrained(BIO* bio);
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

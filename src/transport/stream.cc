@@ -10,7 +10,7 @@
 
 #include "transport/socket_bio.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 Status closed() { return Status(Code::kShutdown, "it closed the connection"); }
@@ -146,4 +146,4 @@ void Stream::close() {
   fd_.reset();
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "transport/tls.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 // Well below the 2^24.5 records that RFC 8446, 5.5 allows for one key of AES-GCM.
 inline constexpr std::uint64_t kBytesPerTlsKey = std::uint64_t{64} << 30;
@@ -50,4 +50,4 @@ class Stream {
   bool retry_ = false;  // libssl holds a record that could not be sent yet
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

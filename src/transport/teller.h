@@ -8,7 +8,7 @@
 
 #include "base/mutex.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 class Teller {
  public:
@@ -44,4 +44,4 @@ class Teller {
   std::deque<std::function<void()>> calls_ GUARDED_BY(mutex_);
 };
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -11,7 +11,7 @@
 #include "base/aes_instructions.h"
 #include "transport/socket_bio.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 // Both hash with SHA-256, as an external key must, so either side's order may win.
@@ -83,7 +83,7 @@ Result<std::unique_ptr<TlsSession>> TlsContext::accept(int fd) const {
 }
 
 SSL_SESSION* TlsContext::session(SSL* ssl, int from, int to) const {
-  Result<Mac> key = key_.preSharedKey(from, to);
+  Result<bootstrap::Mac> key = key_.preSharedKey(from, to);
   if (!key.ok()) return nullptr;
   SSL_SESSION* session = ::SSL_SESSION_new();
   const bool good =
@@ -163,4 +163,4 @@ Result<FrameKeys> exportFrameKeys(SSL* ssl) {
   return keys;
 }
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -14,7 +14,7 @@
 #include "transport/link_key.h"
 #include "transport/wire_security.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 
 struct FreeSsl {
   void operator()(SSL* ssl) const { ::SSL_free(ssl); }
@@ -84,4 +84,4 @@ struct FrameKeys {
 };
 Result<FrameKeys> exportFrameKeys(SSL* ssl);
 
-}  // namespace farandole::link
+}  // namespace farandole::transport

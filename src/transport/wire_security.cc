@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-namespace farandole {
+namespace farandole::transport {
 
 std::string_view wireSecurityName(WireSecurity mode) {
   switch (mode) {
@@ -23,4 +23,4 @@ Result<WireSecurity> parseWireSecurity(std::string_view name) {
                          "\": expected encrypt, integrity or handshake");
 }
 
-}  // namespace farandole
+}  // namespace farandole::transport

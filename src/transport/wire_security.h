@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::transport {
 
 enum class WireSecurity : std::uint16_t {
   kEncrypt = 1,    // TLS records: nobody reads or alters anything
@@ -19,4 +19,4 @@ enum class WireSecurity : std::uint16_t {
 std::string_view wireSecurityName(WireSecurity mode);
 Result<WireSecurity> parseWireSecurity(std::string_view name);
 
-}  // namespace farandole
+}  // namespace farandole::transport

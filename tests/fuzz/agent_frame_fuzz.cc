@@ -5,7 +5,7 @@
 namespace farandole::fuzz {
 namespace {
 
-using namespace remote;
+using namespace launch::remote;
 
 std::string again(const Frame& frame) {
   const std::string_view body = frame.body;
@@ -60,8 +60,8 @@ std::string again(const Frame& frame) {
   return "";
 }
 
-JobPlan plan() {
-  JobPlan plan;
+launch::plan::JobPlan plan() {
+  launch::plan::JobPlan plan;
   plan.job = "job";
   plan.secret = "00112233";
   plan.total = 3;
@@ -78,7 +78,7 @@ JobPlan plan() {
 }  // namespace
 
 std::vector<std::string> seeds() {
-  RankEnd end;
+  bootstrap::RankEnd end;
   end.rank = 1;
   end.host = "node1";
   const std::vector<std::string> frames = {
@@ -86,11 +86,11 @@ std::vector<std::string> seeds() {
       encodeHello(
           {"0.1.0", "node1", "boot", "10.0.0.1 22 10.0.0.2 22", "net", {"10.0.0.2"}, 4, 29500}),
       encodePids({{0, 100}, {1, 101}}),
-      encodeOutput(1, Stream::kErr, "text\n"),
+      encodeOutput(1, launch::output::Stream::kErr, "text\n"),
       encodeRankEnded(end, true),
       encodeElsewhere(end),
-      encodeRelay(Type::kToRank, 1, wire::encodeGet(2, "key")),
-      encodeRelay(Type::kFromRank, 1, wire::encodePut(2, "key", "value")),
+      encodeRelay(Type::kToRank, 1, bootstrap::wire::encodeGet(2, "key")),
+      encodeRelay(Type::kFromRank, 1, bootstrap::wire::encodePut(2, "key", "value")),
       encodeNumber(Type::kSignal, 15),
       encodeNumber(Type::kCredit, 65536),
       encode(Type::kInput, "typed\n"),
@@ -107,9 +107,9 @@ std::vector<std::string> seeds() {
 }
 
 bool run(std::string_view input) {
-  Cut stream = cutBothWays(input, remote::maxBody);
+  Cut stream = cutBothWays(input, launch::remote::maxBody);
   bool good = stream.whole;
-  for (wire::Frame& one : stream.frames) {
+  for (bootstrap::wire::Frame& one : stream.frames) {
     const Frame frame = fromWire(std::move(one));
     good = checkAgain(again(frame), frame.body) && good;
   }

@@ -5,7 +5,7 @@
 namespace farandole::fuzz {
 namespace {
 
-using namespace wire;
+using namespace bootstrap::wire;
 
 // The frame that the decoded message encodes to, or nothing if the body was refused.
 std::string again(const Frame& frame) {
@@ -32,7 +32,7 @@ std::string again(const Frame& frame) {
       return answer.ok() ? encodeAnswer(frame.id, answer->status, answer->value) : "";
     }
     case FrameType::kRankEnd: {
-      Result<RankEnd> end = decodeRankEnd(frame.body);
+      Result<bootstrap::RankEnd> end = decodeRankEnd(frame.body);
       return end.ok() ? encodeRankEnd(end.value()) : "";
     }
     case FrameType::kArrived: {
@@ -41,7 +41,7 @@ std::string again(const Frame& frame) {
     }
     case FrameType::kGone: return encodeGone();
     case FrameType::kRankStop: {
-      Result<RankStop> stop = decodeRankStop(frame.body);
+      Result<bootstrap::RankStop> stop = decodeRankStop(frame.body);
       return stop.ok() ? encodeRankStop(stop.value()) : "";
     }
   }
@@ -51,7 +51,7 @@ std::string again(const Frame& frame) {
 }  // namespace
 
 std::vector<std::string> seeds() {
-  RankEnd end;
+  bootstrap::RankEnd end;
   end.rank = 1;
   end.host = "node1";
   const std::vector<std::string> frames = {encodePut(1, "key", "value"),
@@ -76,7 +76,7 @@ std::vector<std::string> seeds() {
 }
 
 bool run(std::string_view input) {
-  const Cut stream = cutBothWays(input, wire::maxBody);
+  const Cut stream = cutBothWays(input, bootstrap::wire::maxBody);
   bool good = stream.whole;
   for (const Frame& frame : stream.frames) good = checkAgain(again(frame), frame.body) && good;
   return good;

@@ -11,8 +11,8 @@
 namespace farandole::fuzz {
 namespace {
 
-const std::vector<KnownOption>& known() {
-  static const std::vector<KnownOption> kKnown = {
+const std::vector<run::KnownOption>& known() {
+  static const std::vector<run::KnownOption> kKnown = {
       {"--num-proc"}, {"--hosts"}, {"--verbose", false}, {"--env", true, true}};
   return kKnown;
 }
@@ -30,14 +30,14 @@ bool check(const Result<std::vector<std::string>>& words) {
 bool runVariables(std::string_view input) {
   const std::string text = "FARANDOLE_RUN_" + std::string(input);
   const char* const environment[] = {"PATH=/bin", text.c_str(), nullptr};
-  return check(optionsFromEnvironment(environment, known()));
+  return check(run::optionsFromEnvironment(environment, known()));
 }
 
 bool runHorovod(std::string_view input) {
   UniqueFd file(::memfd_create("config", MFD_CLOEXEC));
   require(file &&
           ::write(file.get(), input.data(), input.size()) == static_cast<ssize_t>(input.size()));
-  return check(horovodConfigFlags("/proc/self/fd/" + std::to_string(file.get())));
+  return check(compat::horovodConfigFlags("/proc/self/fd/" + std::to_string(file.get())));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ bool run(std::string_view input) {
   if (input.empty()) return false;
   const char reader = input.front();
   input.remove_prefix(1);
-  if (reader == 0) return check(optionsFromYaml("file", input, known()));
+  if (reader == 0) return check(run::optionsFromYaml("file", input, known()));
   return reader == 1 ? runVariables(input) : runHorovod(input);
 }
 

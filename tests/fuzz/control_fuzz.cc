@@ -14,6 +14,10 @@
 namespace farandole::fuzz {
 namespace {
 
+using control::encode;
+using control::encodeOrdered;
+using control::RingRead;
+
 constexpr std::size_t kRing = 256;
 constexpr std::uint32_t kEpoch = 1;
 constexpr int kMembers = 6;
@@ -25,13 +29,13 @@ std::string asText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool checkMeta(const Meta& meta) {
-  require(meta.elements() >= 0 && meta.bytes() >= 0 && !name(meta.kind).empty());
-  require(meta.kind <= Kind::kBarrier);
-  require(!isReduction(meta.kind) || supports(meta.op, meta.dtype));
+bool checkMeta(const control::Meta& meta) {
+  require(meta.elements() >= 0 && meta.bytes() >= 0 && !control::name(meta.kind).empty());
+  require(meta.kind <= control::Kind::kBarrier);
+  require(!control::isReduction(meta.kind) || supports(meta.op, meta.dtype));
   require(meta.root >= 0 && meta.root < kMembers);
-  require(!objection(meta, kMembers));
-  require(agree(meta, meta) && difference(meta, "a", meta, "b").empty());
+  require(!control::objection(meta, kMembers));
+  require(control::agree(meta, meta) && control::difference(meta, "a", meta, "b").empty());
   return true;
 }
 
@@ -48,15 +52,16 @@ void checkMembers(const std::vector<std::int64_t>& members) {
 template <typename Message>
 bool checkMessage(const Message& m) {
   if constexpr (requires { m.meta; }) checkMeta(m.meta);
-  if constexpr (requires { m.name; }) require(!m.name.empty() && m.name.size() <= kMaxNameBytes);
-  if constexpr (requires { m.plan; }) require(m.plan.index < kMaxPlans);
+  if constexpr (requires { m.name; })
+    require(!m.name.empty() && m.name.size() <= control::kMaxNameBytes);
+  if constexpr (requires { m.plan; }) require(m.plan.index < control::kMaxPlans);
   if constexpr (requires { m.culprit; }) require(m.culprit == -1 || isMember(m.culprit));
   if constexpr (requires { m.member; }) require(isMember(m.member));
   if constexpr (requires { m.last; }) require(isMember(m.last));
   if constexpr (requires { m.spared; }) checkMembers(m.spared);
-  if constexpr (std::is_same_v<Message, Batch>) {
-    require(!m.plans.empty() && m.plans.size() <= kMaxGroupPlans);
-    for (const auto& plan : m.plans) require(plan.index < kMaxPlans);
+  if constexpr (std::is_same_v<Message, control::Batch>) {
+    require(!m.plans.empty() && m.plans.size() <= control::kMaxGroupPlans);
+    for (const auto& plan : m.plans) require(plan.index < control::kMaxPlans);
     checkMembers(m.joined);
     require(m.joined.size() < kMembers);
   }
@@ -71,16 +76,16 @@ bool runMessage(std::string_view input, const std::optional<Message>& message) {
 }
 
 bool runHead(std::span<const std::byte> bytes) {
-  const auto head = decodeOrderedHead(bytes, kMembers);
+  const auto head = control::decodeOrderedHead(bytes, kMembers);
   if (!head) return false;
-  require(head->name.size() <= kMaxNameBytes);
-  require(asText(encodeOrderedHead(head->name, head->meta)) == asText(bytes));
+  require(head->name.size() <= control::kMaxNameBytes);
+  require(asText(control::encodeOrderedHead(head->name, head->meta)) == asText(bytes));
   return checkMeta(head->meta);
 }
 
 // A record is well-formed whatever its head; the head is a decoder's of its own.
 bool runOrdered(std::string_view input) {
-  const auto record = decodeOrdered(asBytes(input));
+  const auto record = control::decodeOrdered(asBytes(input));
   if (!record) return false;
   require(!record->leaves || (record->head.empty() && record->payload.empty()));
   require(encodeOrdered(*record, 3) == std::string(3, '\0').append(input));
@@ -96,7 +101,7 @@ bool runRing(std::string_view input) {
   std::vector<std::byte> memory(kRing);  // on the heap, so that a read beyond it is seen
   if (!input.empty()) std::memcpy(memory.data(), input.data(), std::min(input.size(), kRing));
   const std::atomic<std::uint64_t> head(claimed);
-  RingReader reader(memory.data(), kRing, &head, kEpoch);
+  control::RingReader reader(memory.data(), kRing, &head, kEpoch);
   std::vector<std::byte> record;
   // Every record takes at least 8 of at most kRing bytes.
   for (std::size_t i = 0; i <= kRing / 8; ++i) {
@@ -110,7 +115,7 @@ bool runRing(std::string_view input) {
 std::string ringSeed() {
   std::vector<std::byte> memory(kRing);
   std::atomic<std::uint64_t> head(0);
-  RingWriter writer(memory.data(), kRing, &head, kEpoch);
+  control::RingWriter writer(memory.data(), kRing, &head, kEpoch);
   for (const char* record : {"", "one", "a longer record"})
     require(writer.write(asBytes(record), 0));
   const std::uint64_t at = head.load();
@@ -120,25 +125,25 @@ std::string ringSeed() {
 }  // namespace
 
 std::vector<std::string> seeds() {
-  Meta meta;
-  meta.kind = Kind::kReducescatter;
+  control::Meta meta;
+  meta.kind = control::Kind::kReducescatter;
   meta.shape = {4, 3};
   meta.splits = {1, 0, 2, 0, 0, 1};
-  const std::vector<Submission> submissions = {Announce{"tensor", meta, true},
-                                               Repeat{{1, 2}, false}, Join{}, Withdraw{"tensor"},
-                                               Retract{"tensor", true}};
-  const std::vector<LogEntry> entries = {Define{{1, 2}, "tensor", meta},
-                                         Batch{{{1, 2}, {3, 4}}, {0, 5}},
-                                         Refuse{"tensor", "differs", 1},
-                                         Joined{3},
-                                         Resend{1, {1, 2}},
-                                         Withdrawn{1, "tensor"},
-                                         Abort{"text", 2}};
+  const std::vector<control::Submission> submissions = {
+      control::Announce{"tensor", meta, true}, control::Repeat{{1, 2}, false}, control::Join{},
+      control::Withdraw{"tensor"}, control::Retract{"tensor", true}};
+  const std::vector<control::LogEntry> entries = {control::Define{{1, 2}, "tensor", meta},
+                                                  control::Batch{{{1, 2}, {3, 4}}, {0, 5}},
+                                                  control::Refuse{"tensor", "differs", 1},
+                                                  control::Joined{3},
+                                                  control::Resend{1, {1, 2}},
+                                                  control::Withdrawn{1, "tensor"},
+                                                  control::Abort{"text", 2}};
   std::vector<std::string> all;
   for (const auto& message : submissions) all.push_back(choose(0, asText(encode(message))));
   for (const auto& entry : entries) all.push_back(choose(1, asText(encode(entry))));
   all.push_back(choose(2, ringSeed()));
-  const auto head = encodeOrderedHead("tensor", meta);
+  const auto head = control::encodeOrderedHead("tensor", meta);
   all.push_back(choose(3, encodeOrdered({false, 7, head, asBytes("data")}, 0)));
   all.push_back(choose(3, encodeOrdered({true, 0, {}, {}}, 0)));
   all.push_back(choose(4, asText(head)));
@@ -149,8 +154,8 @@ bool run(std::string_view input) {
   if (input.empty()) return false;
   const char reader = input.front();
   input.remove_prefix(1);
-  if (reader == 0) return runMessage(input, decodeSubmission(asBytes(input), kMembers));
-  if (reader == 1) return runMessage(input, decodeLogEntry(asBytes(input), kMembers));
+  if (reader == 0) return runMessage(input, control::decodeSubmission(asBytes(input), kMembers));
+  if (reader == 1) return runMessage(input, control::decodeLogEntry(asBytes(input), kMembers));
   if (reader == 3) return runOrdered(input);
   if (reader == 4) return runHead(asBytes(input));
   return runRing(input);

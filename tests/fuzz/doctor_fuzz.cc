@@ -11,29 +11,31 @@
 namespace farandole::fuzz {
 namespace {
 
+using launch::facts::toJson;
+
 using nlohmann::json;
 
 bool runRequest(std::string_view input) {
   const json asked = json::parse(input, nullptr, false);
   if (asked.is_discarded()) return false;
-  auto request = factsRequestFromJson(asked);
+  auto request = launch::facts::factsRequestFromJson(asked);
   if (!request.ok()) {
     requireOneLine(request.status().message());
     return false;
   }
-  auto again = factsRequestFromJson(toJson(*request));
+  auto again = launch::facts::factsRequestFromJson(toJson(*request));
   require(again.ok() && again->names == request->names && again->folder == request->folder &&
           again->script == request->script);
   return true;
 }
 
 bool runFacts(std::string_view input) {
-  CheckInput checked;
+  doctor::CheckInput checked;
   checked.ranks = 4;
   checked.threads = 2;
   for (int i = 0; i < 2; ++i) {
     const auto end = std::min(input.find('\n'), input.size());
-    HostFacts host;
+    doctor::HostFacts host;
     host.name = i == 0 ? "a" : "b";
     host.slots = 2;
     host.local = i == 0;
@@ -43,18 +45,19 @@ bool runFacts(std::string_view input) {
     checked.hosts.push_back(std::move(host));
     input.remove_prefix(std::min(end + 1, input.size()));
   }
-  Diagnosis diagnosis;
-  for (const HostFacts& host : checked.hosts) diagnosis.hosts.push_back({{"name", host.name}});
+  doctor::Diagnosis diagnosis;
+  for (const doctor::HostFacts& host : checked.hosts)
+    diagnosis.hosts.push_back({{"name", host.name}});
   if (!checked.hosts.empty()) diagnosis.collective = checked.hosts.front().facts;
-  diagnosis.findings = checkAll(checked);
+  diagnosis.findings = doctor::checkAll(checked);
   require(!diagnosis.findings.empty());
-  for (const Finding& finding : diagnosis.findings) requireOneLine(finding.cause);
-  const std::string table = reportTable(diagnosis, false);
+  for (const doctor::Finding& finding : diagnosis.findings) requireOneLine(finding.cause);
+  const std::string table = doctor::reportTable(diagnosis, false);
   require(std::none_of(table.begin(), table.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x20 && c != '\n') || byte == 0x7f;
   }));
-  const json report = reportJson(diagnosis, exitCodeOf(diagnosis.findings, true));
+  const json report = doctor::reportJson(diagnosis, doctor::exitCodeOf(diagnosis.findings, true));
   require(!report.dump(-1, ' ', true, json::error_handler_t::replace).empty());
   return true;
 }
@@ -118,8 +121,8 @@ json facts(const char* name, const char* address) {
 std::vector<std::string> seeds() {
   const std::string a = facts("a", "10.0.0.1").dump();
   const std::string b = facts("b", "10.0.0.2").dump();
-  return {choose(0, toJson(FactsRequest{{"a", "b"}, "/home", "train.py"}).dump()),
-          choose(0, toJson(FactsRequest{}).dump()), choose(1, a + "\n" + b),
+  return {choose(0, toJson(launch::facts::FactsRequest{{"a", "b"}, "/home", "train.py"}).dump()),
+          choose(0, toJson(launch::facts::FactsRequest{}).dump()), choose(1, a + "\n" + b),
           choose(1, "null\n" + a), choose(1, "{}\n{}")};
 }
 

@@ -19,6 +19,10 @@
 namespace farandole::fuzz {
 namespace {
 
+using bootstrap::JobKey;
+using bootstrap::ListenerHandshake;
+using bootstrap::Purpose;
+
 struct Pair {
   explicit Pair(int type) {
     int fds[2];
@@ -62,7 +66,7 @@ bool strangerToVisitor(std::string_view input) {
   Pair pair(SOCK_STREAM);
   if (!input.empty()) sendAll(pair.far.get(), input);
   ::shutdown(pair.far.get(), SHUT_WR);
-  const auto text = visit(pair.near.get(), key(), Purpose::kAgent, {0, 2, 1}, soon());
+  const auto text = bootstrap::visit(pair.near.get(), key(), Purpose::kAgent, {0, 2, 1}, soon());
   require(!text.ok());
   requireOneLine(text.status().message());
   return true;
@@ -72,7 +76,7 @@ bool friends(std::string_view input) {
   std::array<std::uint8_t, 18> fields{};
   std::memcpy(fields.data(), input.data(), std::min(input.size(), fields.size()));
   const std::string said(input.substr(std::min(input.size(), fields.size())));
-  Claim claim;
+  bootstrap::Claim claim;
   std::uint16_t code = 0;
   std::memcpy(&claim.rank, fields.data(), 4);
   std::memcpy(&claim.size, fields.data() + 4, 4);
@@ -84,7 +88,7 @@ bool friends(std::string_view input) {
   require(listener.greet(pair.near.get()).ok());
   Result<std::string> heard = Status::internal("nothing");
   std::thread visitor(
-      [&] { heard = visit(pair.far.get(), key(), Purpose::kMeeting, claim, soon()); });
+      [&] { heard = bootstrap::visit(pair.far.get(), key(), Purpose::kMeeting, claim, soon()); });
   Result<bool> known = false;
   while (known.ok() && !known.value()) {
     pollfd waiting{pair.near.get(), POLLIN, 0};
@@ -96,7 +100,7 @@ bool friends(std::string_view input) {
           listener.claim().epoch == claim.epoch);
   require(listener.conclude(pair.near.get(), static_cast<Code>(code), said).ok());
   visitor.join();
-  const std::string cut = said.substr(0, kVerdictText);
+  const std::string cut = said.substr(0, bootstrap::kVerdictText);
   if (code == 0) {
     require(heard.ok() && *heard == cut);
   } else {
@@ -131,8 +135,8 @@ bool packet(std::string_view input, bool part) {
     std::memcpy(CMSG_DATA(header), fds.data(), count * sizeof(int));
   }
   require(::sendmsg(pair.far.get(), &message, MSG_NOSIGNAL) > 0);
-  if (!part) return meeting::receivePresentation(pair.near.get(), 1).ok();
-  auto received = meeting::receivePart(pair.near.get());
+  if (!part) return bootstrap::meeting::receivePresentation(pair.near.get(), 1).ok();
+  auto received = bootstrap::meeting::receivePart(pair.near.get());
   if (!received.ok()) return false;
   require(received->members.size() * 2 == count && received->first <= received->total &&
           received->members.size() <= received->total - received->first);
@@ -153,23 +157,24 @@ std::vector<std::string> seeds() {
   std::vector<std::string> all;
   Pair stream(SOCK_STREAM);
   require(ListenerHandshake(key(), Purpose::kAgent).greet(stream.near.get()).ok());
-  Greeting greeting;
+  bootstrap::Greeting greeting;
   require(::recv(stream.far.get(), greeting.data(), greeting.size(), MSG_WAITALL) ==
           static_cast<ssize_t>(greeting.size()));
   const std::string prologue(reinterpret_cast<const char*>(greeting.data()), 8);
-  const std::string zeros(kHelloBytes - 8, '\0');
+  const std::string zeros(bootstrap::kHelloBytes - 8, '\0');
   all.push_back(choose(0, prologue + zeros));
-  all.push_back(choose(1, prologue + std::string(kNonceBytes + kVerdictBytes, '\0')));
+  all.push_back(
+      choose(1, prologue + std::string(bootstrap::kNonceBytes + bootstrap::kVerdictBytes, '\0')));
   all.push_back(choose(2, std::string(18, '\0') + "welcome"));
   all.push_back(choose(2, std::string(16, '\1') + std::string("\4\0", 2) + "no"));
 
   Pair packets(SOCK_SEQPACKET);
   const int fd = packets.near.get();
-  require(meeting::sendPresentation(fd, 1, fd, fd, soon()).ok());
+  require(bootstrap::meeting::sendPresentation(fd, 1, fd, fd, soon()).ok());
   all.push_back(choose(3, taken(packets.far.get(), 2)));
-  std::vector<meeting::Member> table;
+  std::vector<bootstrap::meeting::Member> table;
   for (int i = 0; i < 3; ++i) table.push_back({UniqueFd(::dup(fd)), UniqueFd(::dup(fd))});
-  require(meeting::sendPart(fd, table, 1, 2, soon()).ok());
+  require(bootstrap::meeting::sendPart(fd, table, 1, 2, soon()).ok());
   all.push_back(choose(4, taken(packets.far.get(), 4)));
   return all;
 }

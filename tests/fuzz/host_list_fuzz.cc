@@ -15,13 +15,14 @@ bool refused(const Status& status) {
   return false;
 }
 
-bool checkHosts(const std::vector<HostSpec>& hosts) {
+bool checkHosts(const std::vector<launch::hosts::HostSpec>& hosts) {
   require(!hosts.empty());
-  for (const HostSpec& host : hosts) {
-    require(checkHostName(host.name).ok() && !host.user.starts_with('-'));
-    require(host.slots >= 0 && host.slots <= kMostSlots && host.port >= 0 && host.port <= 65535);
+  for (const launch::hosts::HostSpec& host : hosts) {
+    require(launch::hosts::checkHostName(host.name).ok() && !host.user.starts_with('-'));
+    require(host.slots >= 0 && host.slots <= launch::hosts::kMostSlots && host.port >= 0 &&
+            host.port <= 65535);
   }
-  auto again = parseHosts(formatHosts(hosts));
+  auto again = launch::hosts::parseHosts(launch::hosts::formatHosts(hosts));
   require(again.ok() && *again == hosts);
   return true;
 }
@@ -31,7 +32,7 @@ bool runSlurm(std::string_view input) {
   const auto end = input.find('\n');
   const std::string nodes(input.substr(0, end));
   const std::string tasks(end == std::string_view::npos ? "" : input.substr(end + 1));
-  auto found = schedulerAllocation([&](const char* name) -> const char* {
+  auto found = launch::hosts::schedulerAllocation([&](const char* name) -> const char* {
     if (std::string_view(name) == "SLURM_JOB_NODELIST") return nodes.c_str();
     return std::string_view(name) == "SLURM_TASKS_PER_NODE" ? tasks.c_str() : nullptr;
   });
@@ -40,10 +41,10 @@ bool runSlurm(std::string_view input) {
 }
 
 bool runCpus(std::string_view input) {
-  auto sets = parseCpuSets(input);
+  auto sets = process::parseCpuSets(input);
   if (!sets.ok()) return refused(sets.status());
-  for (const CpuSet& cpus : *sets) {
-    auto again = parseCpuList(formatCpuList(cpus));
+  for (const process::CpuSet& cpus : *sets) {
+    auto again = process::parseCpuList(process::formatCpuList(cpus));
     require(again.ok() && *again == cpus);
   }
   return true;
@@ -63,7 +64,8 @@ bool run(std::string_view input) {
   input.remove_prefix(1);
   if (reader == 2) return runSlurm(input);
   if (reader == 3) return runCpus(input);
-  auto hosts = reader == 0 ? parseHosts(input) : parseHostFile(input, "file");
+  auto hosts =
+      reader == 0 ? launch::hosts::parseHosts(input) : launch::hosts::parseHostFile(input, "file");
   if (!hosts.ok()) return refused(hosts.status());
   return checkHosts(*hosts);
 }

@@ -20,16 +20,21 @@
 namespace farandole {
 namespace {
 
+using transport::FrameHeader;
+using transport::FrameType;
+using transport::kFrameHeaderBytes;
+using transport::LinkAddress;
+
 using Input = std::span<const std::uint8_t>;
 
 using fuzz::require;
 
 void runCard(Input input) {
   const std::string bytes(input.begin(), input.end());
-  const Result<LinkCard> card = decodeLinkCard(bytes);
+  const Result<transport::LinkCard> card = transport::decodeLinkCard(bytes);
   if (!card.ok()) return;
-  require(card.value().addresses.size() <= kMaxLinkAddresses);
-  require(encodeLinkCard(card.value()) == bytes);
+  require(card.value().addresses.size() <= transport::kMaxLinkAddresses);
+  require(transport::encodeLinkCard(card.value()) == bytes);
   for (const LinkAddress& address : card.value().addresses) {
     const Result<LinkAddress> again = LinkAddress::parse(address.text());
     require(again.ok() && again.value() == address);
@@ -55,24 +60,24 @@ void runFixed(Input input, Decode decode, Encode encode) {
 // Payload bytes are not read from the input: what matters is where they would go.
 void runFrames(Input input) {
   constexpr std::uint64_t kWindow = 512 << 10;
-  link::Outbox outbox(0);
+  transport::Outbox outbox(0);
   outbox.open(kWindow);
-  link::Inbox inbox(outbox, kWindow);
+  transport::Inbox inbox(outbox, kWindow);
   std::array<std::uint8_t, 64> memory{};
   for (int i = 0; i < 2; ++i) {
-    link::ReceiveOperation operation{1, memory, [](const Status&) {}};
+    transport::ReceiveOperation operation{1, memory, [](const Status&) {}};
     require(inbox.post(operation).ok());
   }
-  while (input.size() >= link::kFrameHeaderBytes) {
-    const auto bytes = input.first<link::kFrameHeaderBytes>();
-    input = input.subspan(link::kFrameHeaderBytes);
-    const Result<link::FrameHeader> header = link::decodeFrameHeader(bytes);
+  while (input.size() >= kFrameHeaderBytes) {
+    const auto bytes = input.first<kFrameHeaderBytes>();
+    input = input.subspan(kFrameHeaderBytes);
+    const Result<FrameHeader> header = transport::decodeFrameHeader(bytes);
     if (!header.ok()) return;
-    const link::FrameHeader& frame = header.value();
-    require(std::ranges::equal(link::encodeFrameHeader(frame), bytes));
+    const FrameHeader& frame = header.value();
+    require(std::ranges::equal(transport::encodeFrameHeader(frame), bytes));
     Status status;
     switch (frame.type) {
-      case link::FrameType::kData: {
+      case FrameType::kData: {
         Result<std::span<std::uint8_t>> place = inbox.begin(frame);
         if (!place.ok()) return;
         require(place->size() == frame.length);
@@ -80,13 +85,13 @@ void runFrames(Input input) {
         inbox.finish();
         break;
       }
-      case link::FrameType::kOffer: status = inbox.offered(frame.slot, frame.total); break;
-      case link::FrameType::kPosted: status = outbox.posted(frame.slot, frame.total); break;
-      case link::FrameType::kCredit: status = outbox.credit(frame.total); break;
-      case link::FrameType::kRecord:
-      case link::FrameType::kControl: require(frame.length <= link::kMaxControl); break;
-      case link::FrameType::kHeartbeat: break;
-      case link::FrameType::kGoodbye: return;
+      case FrameType::kOffer: status = inbox.offered(frame.slot, frame.total); break;
+      case FrameType::kPosted: status = outbox.posted(frame.slot, frame.total); break;
+      case FrameType::kCredit: status = outbox.credit(frame.total); break;
+      case FrameType::kRecord:
+      case FrameType::kControl: require(frame.length <= transport::kMaxControl); break;
+      case FrameType::kHeartbeat: break;
+      case FrameType::kGoodbye: return;
     }
     if (!status.ok()) return;
     require(inbox.heldBytes() <= kWindow);
@@ -101,10 +106,12 @@ bool chosen(Input input) {
     case 0: runCard(input); break;
     case 1: runAddress(input); break;
     case 2:
-      runFixed<link::kLinkHelloBytes>(input, link::decodeLinkHello, link::encodeLinkHello);
+      runFixed<transport::kLinkHelloBytes>(input, transport::decodeLinkHello,
+                                           transport::encodeLinkHello);
       break;
     case 3:
-      runFixed<link::kLinkVerdictBytes>(input, link::decodeLinkVerdict, link::encodeLinkVerdict);
+      runFixed<transport::kLinkVerdictBytes>(input, transport::decodeLinkVerdict,
+                                             transport::encodeLinkVerdict);
       break;
     default: runFrames(input);
   }
@@ -121,19 +128,20 @@ std::string text(const Bytes& bytes) {
 namespace fuzz {
 
 std::vector<std::string> seeds() {
-  LinkCard card;
+  transport::LinkCard card;
   card.host = "alpha";
   for (const char* address : {"10.0.0.1:4000", "[fd00::1]:4000"}) {
     Result<LinkAddress> parsed = LinkAddress::parse(address);
     require(parsed.ok());
     card.addresses.push_back(parsed.value());
   }
-  std::vector<std::string> all{
-      choose(0, encodeLinkCard(card)), choose(1, "10.0.0.1:4000"), choose(1, "[fd00::1]:4000"),
-      choose(2, text(link::encodeLinkHello({}))), choose(3, text(link::encodeLinkVerdict({})))};
-  link::FrameHeader frame;
-  frame.type = link::FrameType::kHeartbeat;
-  all.push_back(choose(4, text(link::encodeFrameHeader(frame))));
+  std::vector<std::string> all{choose(0, transport::encodeLinkCard(card)),
+                               choose(1, "10.0.0.1:4000"), choose(1, "[fd00::1]:4000"),
+                               choose(2, text(transport::encodeLinkHello({}))),
+                               choose(3, text(transport::encodeLinkVerdict({})))};
+  FrameHeader frame;
+  frame.type = FrameType::kHeartbeat;
+  all.push_back(choose(4, text(transport::encodeFrameHeader(frame))));
   return all;
 }
 

@@ -23,6 +23,15 @@
 namespace farandole::fuzz {
 namespace {
 
+using collective::OperationPtr;
+using collective::Piece;
+using conductor::EntryPtr;
+using control::encode;
+using control::Kind;
+using control::LogEntry;
+using control::Meta;
+using control::Submission;
+
 constexpr int kMembers = 3;
 constexpr std::uint32_t kKey = 7;
 constexpr int kMostActions = 200;
@@ -77,23 +86,23 @@ Meta metaFrom(Input& input) {
   return meta;
 }
 
-PlanId planFrom(Input& input) {
+control::PlanId planFrom(Input& input) {
   return {static_cast<std::uint32_t>(input.number()), static_cast<std::uint32_t>(input.below(4))};
 }
 
 std::vector<std::byte> submissionFrom(Input& input) {
   switch (input.below(5)) {
     case 0: {
-      Announce announce;
+      control::Announce announce;
       announce.name = nameFrom(input);
       announce.meta = metaFrom(input);
       announce.shared = input.below(2) == 1;
       return encode(Submission(announce));
     }
-    case 1: return encode(Submission(Repeat{planFrom(input), input.below(2) == 1}));
-    case 2: return encode(Submission(Join{}));
-    case 3: return encode(Submission(Withdraw{nameFrom(input)}));
-    default: return encode(Submission(Retract{nameFrom(input), input.below(2) == 1}));
+    case 1: return encode(Submission(control::Repeat{planFrom(input), input.below(2) == 1}));
+    case 2: return encode(Submission(control::Join{}));
+    case 3: return encode(Submission(control::Withdraw{nameFrom(input)}));
+    default: return encode(Submission(control::Retract{nameFrom(input), input.below(2) == 1}));
   }
 }
 
@@ -106,33 +115,35 @@ std::vector<std::int64_t> membersFrom(Input& input) {
 std::vector<std::byte> entryFrom(Input& input) {
   switch (input.below(7)) {
     case 0: {
-      Define define;
+      control::Define define;
       define.plan = planFrom(input);
       define.name = nameFrom(input);
       define.meta = metaFrom(input);
       return encode(LogEntry(define));
     }
     case 1: {
-      Batch batch;
+      control::Batch batch;
       for (int i = input.below(4); i > 0; --i) batch.plans.push_back(planFrom(input));
       batch.joined = membersFrom(input);
       return encode(LogEntry(batch));
     }
     case 2: {
-      Refuse refuse;
+      control::Refuse refuse;
       refuse.name = nameFrom(input);
       refuse.text = "refused";
       refuse.culprit = static_cast<std::int32_t>(input.number());
       refuse.spared = membersFrom(input);
       return encode(LogEntry(refuse));
     }
-    case 3: return encode(LogEntry(Joined{static_cast<std::int32_t>(input.number())}));
+    case 3: return encode(LogEntry(control::Joined{static_cast<std::int32_t>(input.number())}));
     case 4:
-      return encode(LogEntry(Resend{static_cast<std::int32_t>(input.number()), planFrom(input)}));
+      return encode(
+          LogEntry(control::Resend{static_cast<std::int32_t>(input.number()), planFrom(input)}));
     case 5:
       return encode(
-          LogEntry(Withdrawn{static_cast<std::int32_t>(input.number()), nameFrom(input)}));
-    default: return encode(LogEntry(Abort{"over", static_cast<std::int32_t>(input.number())}));
+          LogEntry(control::Withdrawn{static_cast<std::int32_t>(input.number()), nameFrom(input)}));
+    default:
+      return encode(LogEntry(control::Abort{"over", static_cast<std::int32_t>(input.number())}));
   }
 }
 
@@ -140,9 +151,9 @@ std::string asText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class DoneAtOnce final : public Operation {
+class DoneAtOnce final : public collective::Operation {
  public:
-  Progress progress() override { return Progress::kDone; }
+  collective::Progress progress() override { return collective::Progress::kDone; }
   bool moved() const override { return true; }
   const Status& status() const override { return status_; }
 
@@ -151,7 +162,7 @@ class DoneAtOnce final : public Operation {
 };
 
 // An engine that is done at once, and has read and written all that it was given.
-class Toucher final : public Communicator {
+class Toucher final : public collective::Communicator {
  public:
   Toucher(int me, Input& input) : me_(me), input_(input) {}
   int rank() const override { return me_; }
@@ -207,7 +218,9 @@ class Toucher final : public Communicator {
   }
   OperationPtr barrier() override { return done(); }
   OperationPtr send(const void*, std::size_t, int, int) override { return done(); }
-  OperationPtr receive(void*, std::size_t, int, int, Received*) override { return done(); }
+  OperationPtr receive(void*, std::size_t, int, int, collective::Received*) override {
+    return done();
+  }
 
  private:
   static OperationPtr done() { return std::make_unique<DoneAtOnce>(); }
@@ -243,11 +256,11 @@ class Toucher final : public Communicator {
   Input& input_;
 };
 
-class Observer final : public SetObserver {
+class Observer final : public conductor::SetObserver {
  public:
   // Exactly once.
   void completed(const EntryPtr& entry) override { require(!entry->done.exchange(true)); }
-  void ran(const Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&, TimePoint) override {}
   void broken(Status status) override {
     requireOneLine(status.message());
     over = std::move(status);
@@ -256,14 +269,14 @@ class Observer final : public SetObserver {
 };
 
 // No connection is ever made: what is sent to the others is lost.
-LinkMesh& idleMesh() {
-  static const std::unique_ptr<LinkMesh> mesh = [] {
-    LinkMeshOptions options;
+transport::LinkMesh& idleMesh() {
+  static const std::unique_ptr<transport::LinkMesh> mesh = [] {
+    transport::LinkMeshOptions options;
     options.job = "fuzz";
     options.secretHex = std::string(64, 'a');
     options.size = kMembers;
     options.ports.bind = "127.0.0.1";
-    auto started = LinkMesh::start(options);
+    auto started = transport::LinkMesh::start(options);
     require(started.ok());
     return std::move(started.value());
   }();
@@ -274,36 +287,36 @@ LinkMesh& idleMesh() {
 class Rank {
  public:
   Rank(int me, Input& input) : me_(me), input_(input), switchboard_(idleMesh()) {
-    ProcessSet::Parts parts;
+    conductor::ProcessSet::Parts parts;
     for (int i = 0; i < kMembers; ++i) {
       parts.ranks.push_back(i);
       parts.hosts.push_back("host");
     }
     parts.me = me;
-    LinkControl::Options control;
+    control::LinkControl::Options control;
     control.key = kKey;
     control.ranks = parts.ranks;
     control.me = me;
-    parts.control = std::make_unique<LinkControl>(switchboard_, std::move(control));
+    parts.control = std::make_unique<control::LinkControl>(switchboard_, std::move(control));
     parts.communicator = std::make_unique<Toucher>(me, input);
     const std::vector<std::string> names = {"rank 0", "rank 1", "rank 2"};
     if (me == 0) {
-      Sequencer::Options options;
+      control::Sequencer::Options options;
       options.memberNames = names;
       options.planCapacity = 4;
-      parts.sequencer = std::make_unique<Sequencer>(std::move(options));
+      parts.sequencer = std::make_unique<control::Sequencer>(std::move(options));
     }
-    OrderedChannel::Options channel;
+    control::OrderedChannel::Options channel;
     channel.memberNames = names;
     channel.me = me;
     channel.send = [](int, std::string&, std::span<const std::byte>) {};
     channel.wake = [] {};
-    auto made = std::make_unique<OrderedOperations>(std::move(channel));
+    auto made = std::make_unique<conductor::OrderedOperations>(std::move(channel));
     channel_ = &made->channel();
     parts.ordered = std::move(made);
     parts.betweenMachines = true;
     parts.isShared = [](const void*, std::size_t) { return false; };
-    set_ = std::make_unique<ProcessSet>(std::move(parts), observer_);
+    set_ = std::make_unique<conductor::ProcessSet>(std::move(parts), observer_);
   }
 
   void act() {
@@ -331,7 +344,7 @@ class Rank {
 
  private:
   EntryPtr newEntry() {
-    auto entry = std::make_shared<Entry>();
+    auto entry = std::make_shared<conductor::Entry>();
     entry->handle = entries_.size() + 1;
     entry->submitted = Clock::now();
     return entry;
@@ -343,7 +356,7 @@ class Rank {
                                Kind::kAlltoall,      Kind::kReduce,    Kind::kGather,
                                Kind::kReducescatter, Kind::kScatter,   Kind::kBarrier};
     const EntryPtr entry = newEntry();
-    Request& request = entry->request;
+    conductor::Request& request = entry->request;
     request.name = nameFrom(input_);
     request.ordered = ordered;
     Meta& meta = request.meta;
@@ -382,18 +395,18 @@ class Rank {
   static bool greedy(std::span<const std::byte> record, bool log) {
     const auto large = [](const Meta& meta) { return meta.bytes() > kMostBytes; };
     if (log) {
-      const auto entry = decodeLogEntry(record, kMembers);
-      const auto* define = entry ? std::get_if<Define>(&*entry) : nullptr;
+      const auto entry = control::decodeLogEntry(record, kMembers);
+      const auto* define = entry ? std::get_if<control::Define>(&*entry) : nullptr;
       return define != nullptr && large(define->meta);
     }
-    const auto submission = decodeSubmission(record, kMembers);
-    const auto* announce = submission ? std::get_if<Announce>(&*submission) : nullptr;
+    const auto submission = control::decodeSubmission(record, kMembers);
+    const auto* announce = submission ? std::get_if<control::Announce>(&*submission) : nullptr;
     return announce != nullptr && large(announce->meta);
   }
 
   void hostileControl() {
     const int from = hostileMember();
-    std::string message(Switchboard::kFront, '\0');
+    std::string message(control::Switchboard::kFront, '\0');
     std::memcpy(message.data(), &kKey, sizeof kKey);
     const int shape = input_.below(8);
     if (shape == 0) {
@@ -425,11 +438,12 @@ class Rank {
       bytes = input_.rest(input_.byte());
     } else {
       const Meta meta = metaFrom(input_);
-      const auto head = encodeOrderedHead(nameFrom(input_), meta);
+      const auto head = control::encodeOrderedHead(nameFrom(input_), meta);
       const std::string payload(static_cast<std::size_t>(input_.below(64)), 'p');
-      bytes = encodeOrdered({input_.below(16) == 0, static_cast<std::uint64_t>(input_.number()),
-                             head, std::as_bytes(std::span(payload))},
-                            0);
+      bytes = control::encodeOrdered(
+          {input_.below(16) == 0, static_cast<std::uint64_t>(input_.number()), head,
+           std::as_bytes(std::span(payload))},
+          0);
     }
     RawBytes message;  // its own block, so that a read beyond it is seen
     message.renew(bytes.size());
@@ -446,11 +460,11 @@ class Rank {
   const int me_;
   Input& input_;
   Observer observer_;
-  Switchboard switchboard_;
+  control::Switchboard switchboard_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;  // outlives the set
   std::vector<EntryPtr> entries_;
-  std::unique_ptr<ProcessSet> set_;
-  OrderedChannel* channel_ = nullptr;
+  std::unique_ptr<conductor::ProcessSet> set_;
+  control::OrderedChannel* channel_ = nullptr;
 };
 
 }  // namespace

@@ -12,18 +12,18 @@
 namespace farandole::fuzz {
 
 struct Cut {
-  std::vector<wire::Frame> frames;
+  std::vector<bootstrap::wire::Frame> frames;
   bool whole = true;  // no error, and no bytes left over
 };
 
-inline Cut cut(std::string_view bytes, std::size_t piece, wire::MaxBody limit) {
-  wire::FrameDecoder decoder(limit);
+inline Cut cut(std::string_view bytes, std::size_t piece, bootstrap::wire::MaxBody limit) {
+  bootstrap::wire::FrameDecoder decoder(limit);
   Cut result;
   while (!bytes.empty()) {
     decoder.feed(bytes.substr(0, piece));
     bytes.remove_prefix(std::min(piece, bytes.size()));
     for (;;) {
-      Result<std::optional<wire::Frame>> frame = decoder.next();
+      Result<std::optional<bootstrap::wire::Frame>> frame = decoder.next();
       if (!frame.ok()) {
         require(decoder.buffered() == 0);
         result.whole = false;
@@ -40,7 +40,7 @@ inline Cut cut(std::string_view bytes, std::size_t piece, wire::MaxBody limit) {
 }
 
 // The first byte says how the rest is cut into pieces, which must not matter.
-inline Cut cutBothWays(std::string_view input, wire::MaxBody limit) {
+inline Cut cutBothWays(std::string_view input, bootstrap::wire::MaxBody limit) {
   if (input.empty()) return {{}, false};
   const std::size_t piece = 1 + static_cast<unsigned char>(input.front());
   input.remove_prefix(1);
@@ -48,8 +48,8 @@ inline Cut cutBothWays(std::string_view input, wire::MaxBody limit) {
   const Cut pieces = cut(input, piece, limit);
   require(whole.frames.size() == pieces.frames.size() && whole.whole == pieces.whole);
   for (std::size_t i = 0; i < whole.frames.size(); ++i) {
-    const wire::Frame& a = whole.frames[i];
-    const wire::Frame& b = pieces.frames[i];
+    const bootstrap::wire::Frame& a = whole.frames[i];
+    const bootstrap::wire::Frame& b = pieces.frames[i];
     require(a.type == b.type && a.id == b.id && a.body == b.body);
   }
   return whole;
@@ -59,7 +59,7 @@ inline Cut cutBothWays(std::string_view input, wire::MaxBody limit) {
 // was refused.
 inline bool checkAgain(const std::string& encoded, std::string_view body) {
   if (encoded.empty()) return false;
-  require(std::string_view(encoded).substr(wire::kHeaderBytes) == body);
+  require(std::string_view(encoded).substr(bootstrap::wire::kHeaderBytes) == body);
   return true;
 }
 

@@ -21,7 +21,7 @@ Command::Options within(seconds limit) {
 }
 
 std::string hiddenTree() {
-  const std::string command = paths::kCommand;
+  const std::string command = test::paths::kCommand;
   return command.substr(0, command.rfind("/build/"));
 }
 

@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 std::string pathOf(const std::string& name) {
-  const std::filesystem::path bin = std::filesystem::path(paths::kCommand).parent_path();
+  const std::filesystem::path bin = std::filesystem::path(test::paths::kCommand).parent_path();
   return name == "mpirun" ? bin.parent_path() / "compat" / "bin" / name : bin / name;
 }
 

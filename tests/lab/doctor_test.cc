@@ -45,7 +45,7 @@ struct Visit {
 
 Visit visit(const Lab& lab, const Words& words, const Words& before = {}) {
   Words all = before;
-  all.insert(all.end(), {paths::kCommand, "doctor", "--json"});
+  all.insert(all.end(), {test::paths::kCommand, "doctor", "--json"});
   all.insert(all.end(), words.begin(), words.end());
   const Outcome outcome = lab.run("h0", all);
   Visit result;
@@ -101,7 +101,8 @@ TEST(LabDoctor, HostsThatAreWell) {
     EXPECT_THAT(link["address"].get<std::string>(), HasSubstr("10.77.0.")) << "not docker0";
   }
 
-  const Outcome table = lab.run("h0", {paths::kCommand, "doctor", "-H", "h0,h1,h2", "--strict"});
+  const Outcome table =
+      lab.run("h0", {test::paths::kCommand, "doctor", "-H", "h0,h1,h2", "--strict"});
   EXPECT_EQ(table.code, 0) << table.out;
   EXPECT_THAT(table.out, AllOf(HasSubstr("6 of 6 directions work"),
                                HasSubstr("3 hosts, 0 errors, 0 warnings")));
@@ -189,7 +190,7 @@ TEST(LabDoctor, NamesThatMislead) {
 TEST(LabDoctor, FilesAndHomes) {
   LAB_OR_SKIP();
   // Only h0 has Farandole: the others get it from there, if they let it in.
-  const Lab lab({.hosts = 5, .more = {"--hide", paths::kSource}});
+  const Lab lab({.hosts = 5, .more = {"--hide", test::paths::kSource}});
   for (const char* host : {"h0", "h1", "h3", "h4"}) {
     lab.shell(host, "mkdir /tmp/job");
     lab.writeFile(host, "/tmp/job/train.py", "print(1)\n");

@@ -8,6 +8,9 @@
 namespace farandole::test {
 namespace {
 
+using test::paths::kConformanceRank;
+using test::paths::kCoreRank;
+
 using std::chrono::seconds;
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -21,7 +24,7 @@ void conform(const Lab& lab, const Words& options, const Words& cases,
   for (const std::string& each : all) {
     Words words = options;
     words.insert(words.begin(), "-q");
-    Words program = {paths::kConformanceRank, each};
+    Words program = {kConformanceRank, each};
     if (each == "order") program.push_back(layout);
     const Outcome outcome = lab.run("h0", jobWords(words, program), seconds(100));
     EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
@@ -93,7 +96,7 @@ void conformUnderMpi(const Lab& lab, const Words& starter) {
   all.push_back("order");
   for (const std::string& each : all) {
     Words words = starter;
-    words.insert(words.end(), {paths::kConformanceRank, each});
+    words.insert(words.end(), {kConformanceRank, each});
     if (each == "order") words.push_back("2+2");
     const Outcome outcome = lab.run("h0", words, seconds(60));
     EXPECT_EQ(outcome.code, 0) << each << ": " << outcome.err;
@@ -128,7 +131,7 @@ TEST(LabEngines, HierarchiesOverMpiCarryMoreThanAnIntCounts) {
   const Lab lab({.hosts = 2});
   for (Words words : {openMpiWords("h0:2,h1:1", "3"),
                       Words{"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:1", "-n", "3"}}) {
-    words.insert(words.end(), {paths::kConformanceRank, "large"});
+    words.insert(words.end(), {kConformanceRank, "large"});
     const Outcome outcome = lab.run("h0", words, seconds(55));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(countOf(outcome.out, " checks"), 3) << outcome.out;
@@ -137,7 +140,7 @@ TEST(LabEngines, HierarchiesOverMpiCarryMoreThanAnIntCounts) {
 
 // Random batches, from rank to rank in orders of their own, where machines have one or two ranks.
 void mix(const Lab& lab, Words words, int ranks, const char* seed) {
-  words.insert(words.end(), {paths::kBatchesRank, seed, "30"});
+  words.insert(words.end(), {test::paths::kBatchesRank, seed, "30"});
   const Outcome outcome = lab.run("h0", words, seconds(100));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(countOf(outcome.out, " checks"), ranks) << outcome.out;
@@ -159,7 +162,7 @@ TEST(LabEngines, RanksOfUnevenMachinesKnowTheirCounterparts) {
   const Lab lab({.hosts = 2});
   for (Words words : {jobWords({"-q", "-H", "h0:2,h1:1"}, {}), openMpiWords("h0:2,h1:1", "3"),
                       Words{"mpiexec.mpich", "-iface", "eth0", "-hosts", "h0:2,h1:1", "-n", "3"}}) {
-    words.insert(words.end(), {paths::kCoreRank, "places", "0/2:0/2", "1/2:0/1", "0/1:1/2"});
+    words.insert(words.end(), {kCoreRank, "places", "0/2:0/2", "1/2:0/1", "0/1:1/2"});
     const Outcome outcome = lab.run("h0", words, seconds(60));
     EXPECT_EQ(outcome.code, 0) << words.at(0) << ": " << outcome.out << outcome.err;
   }
@@ -176,7 +179,7 @@ TEST(LabEngines, RankKilledUnderPlainOpenMpiIsNamedToAll) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
   Words words = openMpiWords("h0:2,h1:1", "3");
-  words.insert(words.end(), {"--mca", "orte_enable_recovery", "1", paths::kCoreRank,
+  words.insert(words.end(), {"--mca", "orte_enable_recovery", "1", kCoreRank,
                              "allreduce_until_lost", "ordinary", "alone", "leave", "7"});
   const auto job = lab.start("h0", words);
   ASSERT_TRUE(job->waitForOutput("ready", 3)) << job->err();
@@ -211,7 +214,7 @@ TEST(LabEngines, RankKilledUnderLaunchedMpiIsNamedToAll) {
   for (const char* mpi : {"openmpi", "mpich"}) {
     const auto job = lab.start(
         "h0", shellWords({"-H", "h0:2,h1:1", "--grace", "30", "--engine", "mpi", "--mpi", mpi},
-                         "trap '' TERM INT; exec " + std::string(paths::kCoreRank) +
+                         "trap '' TERM INT; exec " + std::string(kCoreRank) +
                              " allreduce_until_lost ordinary alone leave 7"));
     ASSERT_TRUE(job->waitForOutput("ready", 3)) << job->err();
     lab.shell("h1", "kill -9 " + rankOn(lab, "h1"));
@@ -233,10 +236,9 @@ TEST(LabEngines, LaunchedMpiCarriesNoSecrets) {
   const std::string token = "hf_5e7a1c0ffee";
   for (const char* host : {"h0", "h1"}) lab.writeFile(host, "/tmp/tokens", token + "\n");
   for (const char* mpi : {"openmpi", "mpich"}) {
-    Words words =
-        shellWords({"-H", "h0:1,h1:1", "--grace", "2", "--engine", "mpi", "--mpi", mpi},
-                   "echo secret=$FARANDOLE_SECRET; exec " + std::string(paths::kCoreRank) +
-                       " allreduce_until_lost ordinary alone leave 7");
+    Words words = shellWords({"-H", "h0:1,h1:1", "--grace", "2", "--engine", "mpi", "--mpi", mpi},
+                             "echo secret=$FARANDOLE_SECRET; exec " + std::string(kCoreRank) +
+                                 " allreduce_until_lost ordinary alone leave 7");
     words.insert(words.begin(), {"env", "HF_TOKEN=" + token, "PLAIN_WORD=" + token,
                                  "https_proxy=http://me:" + token + "@proxy:3128"});
     const auto job = lab.start("h0", words);
@@ -284,7 +286,7 @@ TEST(LabEngines, EndOfLaunchedMpiLeavesNothing) {
       const bool starter = end == "starter";
       const auto job = lab.start(
           "h0", shellWords({"-H", "h0:1,h1:1", "--grace", "2", "--engine", "mpi", "--mpi", mpi},
-                           "exec " + std::string(paths::kCoreRank) +
+                           "exec " + std::string(kCoreRank) +
                                " allreduce_until_lost ordinary alone leave 7"));
       ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
       lab.shell("h0", starter             ? "kill -9 $(pgrep -f '^/usr/bin/mpi(run|exec)')"
@@ -323,8 +325,8 @@ TEST(LabEngines, PortsComeFromTheRange) {
   const Lab lab({.hosts = 2});
   const Outcome ports = lab.run(
       "h0", shellWords({"-q", "--no-prefix", "-H", "h0:1,h1:1", "--data-ports", "29600-29601"},
-                       std::string(paths::kCoreRank) + " allreduce_rounds 500 & sleep 1;"
-                                                       " ss -Htln; wait $!"));
+                       std::string(kCoreRank) + " allreduce_rounds 500 & sleep 1;"
+                                                " ss -Htln; wait $!"));
   EXPECT_EQ(ports.code, 0) << ports.err;
   EXPECT_EQ(countOf(ports.out, ":29600 ") + countOf(ports.out, ":29601 "), 2) << ports.out;
   const Outcome none = lab.run(
@@ -336,7 +338,7 @@ TEST(LabEngines, PortsComeFromTheRange) {
 // A job that reduces until somebody is lost, and says what it was told.
 std::unique_ptr<LabProcess> reducingJob(const Lab& lab, const std::string& hosts, int ranks) {
   auto job = lab.start("h0", shellWords({"-H", hosts, "--grace", "30"},
-                                        "trap '' TERM INT; exec " + std::string(paths::kCoreRank) +
+                                        "trap '' TERM INT; exec " + std::string(kCoreRank) +
                                             " allreduce_until_lost ordinary alone leave 7"));
   EXPECT_TRUE(job->waitForOutput("ready", ranks)) << job->err();
   return job;
@@ -374,7 +376,7 @@ TEST(LabEngines, ShortInterruptionIsSurvived) {
   Command::Options patient;
   patient.patience = seconds(100);
   const auto job = lab.start(
-      "h0", jobWords({"-H", "h0:1,h1:1"}, {paths::kCoreRank, "allreduce_rounds", "200"}), patient);
+      "h0", jobWords({"-H", "h0:1,h1:1"}, {kCoreRank, "allreduce_rounds", "200"}), patient);
   ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
   lab.cut("h1");
   pause(seconds(2));
@@ -390,7 +392,7 @@ TEST(LabEngines, StoppedRankIsNamedAndWaitedFor) {
   Command::Options patient;
   patient.patience = seconds(60);
   const auto job = lab.start(
-      "h0", jobWords({"-H", "h0:1,h1:1"}, {paths::kCoreRank, "allreduce_rounds", "150"}), patient);
+      "h0", jobWords({"-H", "h0:1,h1:1"}, {kCoreRank, "allreduce_rounds", "150"}), patient);
   ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
   const std::string pid =
       linesOf(lab.shell("h1", "pgrep -f 'core_rank allreduce_rounds'").out).at(0);
@@ -433,7 +435,7 @@ TEST(LabEngines, SuspendedJobGoesOn) {
   Command::Options patient;
   patient.patience = seconds(60);
   const auto job = lab.start(
-      "h0", jobWords({"-H", "h0:1,h1:1"}, {paths::kCoreRank, "allreduce_rounds", "150"}), patient);
+      "h0", jobWords({"-H", "h0:1,h1:1"}, {kCoreRank, "allreduce_rounds", "150"}), patient);
   ASSERT_TRUE(job->waitForOutput("ready", 2)) << job->err();
   for (const char* host : {"h0", "h1"}) stopAll(lab, host);
   pause(seconds(12));
@@ -476,16 +478,14 @@ TEST(LabEngines, HostsWithTheSameAddressAreToldWhatToType) {
   Words ranged = hosts;
   ranged.insert(ranged.end(), {"--data-ports", "30000-30009"});
   for (const Words& each : {hosts, ranged}) {
-    const Outcome lost =
-        lab.run("h0", jobWords(each, {paths::kConformanceRank, "bits"}), seconds(30));
+    const Outcome lost = lab.run("h0", jobWords(each, {kConformanceRank, "bits"}), seconds(30));
     EXPECT_NE(lost.code, 0);
     EXPECT_THAT(lost.err, HasSubstr("hosts h0, h1 have the same address 172.17.0.2"));
     EXPECT_THAT(lost.err, HasSubstr(options + (each.size() > 4 ? "30000-30009" : "29400-29431")));
     EXPECT_THAT(lost.out + lost.err, HasSubstr("=ADDRESS --data-ports A-B"));
   }
   ranged.insert(ranged.end(), {"--advertise", "h0=10.77.0.10,h1=10.77.0.11"});
-  const Outcome told =
-      lab.run("h0", jobWords(ranged, {paths::kConformanceRank, "bits"}), seconds(30));
+  const Outcome told = lab.run("h0", jobWords(ranged, {kConformanceRank, "bits"}), seconds(30));
   EXPECT_EQ(told.code, 0) << told.err;
   EXPECT_THAT(told.err, Not(HasSubstr("same address")));
   const Outcome master = lab.run("h0", jobWords(ranged, {"printenv", "MASTER_ADDR"}), seconds(30));
@@ -507,14 +507,12 @@ TEST(LabEngines, NameServerThatDoesNotAnswer) {
                        "s.bind(('127.0.0.1', 53)); print('ready', flush=True); time.sleep(300)"});
   ASSERT_TRUE(server->waitForOutput("ready"));
   Words options{"-H", "h0:1,far:1", "--data-ports", "30000-30009", "--start-timeout", "3"};
-  const Outcome lost =
-      lab.run("h0", jobWords(options, {paths::kConformanceRank, "bits"}), seconds(60));
+  const Outcome lost = lab.run("h0", jobWords(options, {kConformanceRank, "bits"}), seconds(60));
   EXPECT_NE(lost.code, 0);
   EXPECT_THAT(lost.err, HasSubstr("--advertise h0=10.77.0.10,far=10.77.0.11 --data-ports 30000"));
   EXPECT_THAT(lost.err, Not(HasSubstr("agent broke")));
   options.insert(options.end(), {"--advertise", "h0=10.77.0.10,far=10.77.0.11"});
-  const Outcome told =
-      lab.run("h0", jobWords(options, {paths::kConformanceRank, "bits"}), seconds(60));
+  const Outcome told = lab.run("h0", jobWords(options, {kConformanceRank, "bits"}), seconds(60));
   EXPECT_EQ(told.code, 0) << told.err;
 }
 

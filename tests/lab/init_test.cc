@@ -8,6 +8,8 @@
 namespace farandole::test {
 namespace {
 
+using test::paths::kCommand;
+
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -19,11 +21,11 @@ constexpr const char* kFolder = "/root/farandole";  // --push-dir is the same be
 constexpr const char* kSshFolder = "/root/container-ssh";
 
 Words initWords(const Words& more = {}) {
-  Words words{paths::kCommand, "init",      "--launcher",
-              "10.77.0.10:2",  "--workers", "left@10.77.0.11:12399,right:2@10.77.0.12:12400",
-              "--user",        "root",      "--ssh-dir",
-              kSshFolder,      "--image",   "example/train:1",
-              "--dir",         kFolder};
+  Words words{kCommand,       "init",      "--launcher",
+              "10.77.0.10:2", "--workers", "left@10.77.0.11:12399,right:2@10.77.0.12:12400",
+              "--user",       "root",      "--ssh-dir",
+              kSshFolder,     "--image",   "example/train:1",
+              "--dir",        kFolder};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -78,7 +80,7 @@ TEST(LabInit, FromNothingToAJob) {
   Command::Options outside;
   outside.folder = "/";
   outside.env = {"FARANDOLE_SSH_CONFIG=/root/farandole/ssh_launcher/config"};
-  const Words job{paths::kCommand,
+  const Words job{kCommand,
                   "run",
                   "--hostfile",
                   "/root/farandole/workload/hostfile",
@@ -95,7 +97,7 @@ TEST(LabInit, FromNothingToAJob) {
                                    "[4]<stdout>:h2 trained"));
 
   // The doctor is content, too, from a folder that only this machine has.
-  const std::string command = paths::kCommand;
+  const std::string command = kCommand;
   const Outcome verified = lab.shell("h0", "mkdir ~/only-here && cd ~/only-here && " + command +
                                                " init --verify --dir " + kFolder);
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
@@ -122,7 +124,7 @@ TEST(LabInit, WorkersThatCannotBePushedTo) {
   EXPECT_THAT(made.out, HasSubstr("left (10.77.0.11): copied"));
   EXPECT_THAT(made.err, AllOf(HasSubstr("right (10.77.0.12): not copied"), HasSubstr("refused")));
   // Their containers are not up: the doctor says so.
-  const Outcome verified = lab.run("h0", {paths::kCommand, "init", "--verify", "--dir", kFolder});
+  const Outcome verified = lab.run("h0", {kCommand, "init", "--verify", "--dir", kFolder});
   EXPECT_EQ(verified.code, 2);
   EXPECT_THAT(verified.out, AllOf(HasSubstr("nothing listens on port 12399 of left"),
                                   HasSubstr("nothing listens on port 12400 of right")));

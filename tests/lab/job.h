@@ -15,7 +15,7 @@
 namespace farandole::test {
 
 inline Words jobWords(const Words& options, const Words& command) {
-  Words words{paths::kCommand, "run"};
+  Words words{test::paths::kCommand, "run"};
   words.insert(words.end(), options.begin(), options.end());
   words.push_back("--");
   words.insert(words.end(), command.begin(), command.end());
@@ -98,7 +98,7 @@ inline std::string pidOn(const Lab& lab, const std::string& host, const std::str
 }
 
 inline std::string agentOn(const Lab& lab, const std::string& host) {
-  return pidOn(lab, host, std::string(paths::kCommand) + " agent");
+  return pidOn(lab, host, std::string(test::paths::kCommand) + " agent");
 }
 
 }  // namespace farandole::test

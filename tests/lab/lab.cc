@@ -49,7 +49,7 @@ void endLeftovers() {
 bool canHaveLab() { return ::geteuid() == 0; }
 
 Command::Options ofTool(Command::Options options) {
-  options.program = paths::kLabTool;
+  options.program = test::paths::kLabTool;
   return options;
 }
 
@@ -95,7 +95,7 @@ std::string Lab::must(const std::string& command, const Words& words) const {
 }
 
 void Lab::delay(const std::string& host, double ms) const {
-  must("delay", {host, ms > 0 ? std::to_string(ms).substr(0, 5) : "off", paths::kLabDelay});
+  must("delay", {host, ms > 0 ? std::to_string(ms).substr(0, 5) : "off", test::paths::kLabDelay});
 }
 
 std::unique_ptr<LabProcess> Lab::start(const std::string& host, const Words& words,

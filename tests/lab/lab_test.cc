@@ -42,7 +42,7 @@ TEST(Lab, HostsShareNoFilesButTheMachines) {
     EXPECT_EQ(lab.run("h1", {"test", "-e", path}).code, 1) << path;
     EXPECT_FALSE(std::filesystem::exists(path));
   }
-  EXPECT_EQ(lab.run("h1", {"test", "-x", paths::kLabTool}).code, 0);
+  EXPECT_EQ(lab.run("h1", {"test", "-x", test::paths::kLabTool}).code, 0);
   for (const char* id : {"/etc/machine-id", "/proc/sys/kernel/random/boot_id", "/etc/hostname"}) {
     EXPECT_NE(lab.run("h0", {"cat", id}).out, lab.run("h1", {"cat", id}).out) << id;
   }
@@ -83,7 +83,7 @@ TEST(Lab, BothFamiliesOrOnlyTheNewOne) {
 
 TEST(Lab, HiddenFolderIsOnlyOnTheFirstHost) {
   LAB_OR_SKIP();
-  const std::string tool = paths::kLabTool;
+  const std::string tool = test::paths::kLabTool;
   const std::string folder = tool.substr(0, tool.rfind('/'));
   const Lab lab({.hosts = 2, .more = {"--hide", folder}});
   EXPECT_EQ(lab.run("h0", {"test", "-e", tool}).code, 0);

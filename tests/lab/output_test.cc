@@ -74,7 +74,7 @@ TEST(LabOutput, ReaderThatHasSeenEnough) {
   const Lab lab({.hosts = 2});
   const Outcome outcome =
       lab.run("h0", {"bash", "-c",
-                     std::string(paths::kCommand) +
+                     std::string(test::paths::kCommand) +
                          " run -q -H h1:1 yes | head -n 3; echo code ${PIPESTATUS[0]}"});
   EXPECT_EQ(outcome.out, "[0]<stdout>:y\n[0]<stdout>:y\n[0]<stdout>:y\ncode 141\n");
   expectNothingLeft(lab, 2);

@@ -6,13 +6,15 @@
 namespace farandole::test {
 namespace {
 
+using test::paths::kSource;
+
 using std::chrono::seconds;
 using testing::HasSubstr;
 
 constexpr char kPython[] = "/usr/bin/python3";  // Debian's, with its PyTorch
 
 Outcome runScript(const Lab& lab, const Words& options, const std::string& script) {
-  const std::string path = std::string(paths::kSource) + "/tests/python/ranks/" + script;
+  const std::string path = std::string(kSource) + "/tests/python/ranks/" + script;
   return lab.run("h0", jobWords(options, {kPython, path}), seconds(100));
 }
 
@@ -48,15 +50,15 @@ TEST(LabPython, TorchDistributed) {
 TEST(LabPython, TensorFlow) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  const std::string command = paths::kCommand;
+  const std::string command = test::paths::kCommand;
   const std::string build = command.substr(0, command.rfind("/bin/"));
   Command::Options how;
   how.patience = seconds(110);
   how.env = {"FARANDOLE_CACHE=" + build + "/cache", "FARANDOLE_TENSORFLOW_OPS=compiled"};
-  const std::string source = paths::kSource;
+  const std::string source = kSource;
   const Outcome outcome = lab.run(
       "h0",
-      jobWords({"-q", "-H", "h0:1,h1:1"}, {std::string(paths::kVenvs) + "/tf-2.21/bin/python",
+      jobWords({"-q", "-H", "h0:1,h1:1"}, {std::string(test::paths::kVenvs) + "/tf-2.21/bin/python",
                                            source + "/tests/python/ranks/tf_small.py"}),
       how);
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
@@ -65,7 +67,7 @@ TEST(LabPython, TensorFlow) {
 
 TEST(LabPython, PackagesComeWithTheTree) {
   LAB_OR_SKIP();
-  const std::string command = paths::kCommand;
+  const std::string command = test::paths::kCommand;
   const Lab lab({.hosts = 2, .more = {"--hide", command.substr(0, command.rfind("/build/"))}});
   Command::Options how;
   how.folder = "/usr";
@@ -82,7 +84,7 @@ TEST(LabPython, PackagesComeWithTheTree) {
 TEST(LabPython, FunctionRunsOnHosts) {
   LAB_OR_SKIP();
   const Lab lab({.hosts = 2});
-  const std::string source = paths::kSource;
+  const std::string source = kSource;
   const Outcome outcome = lab.run("h0",
                                   {"env", "PYTHONPATH=" + source + "/python", kPython,
                                    source + "/tests/python/ranks/run_on_hosts.py", "h0:1,h1:1"},

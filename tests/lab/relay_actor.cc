@@ -36,9 +36,9 @@ int main(int argc, char** argv) {
   const int number = argc > 2 ? std::atoi(argv[2]) : 0;
   const int rank = std::atoi(variable("FARANDOLE_RANK").c_str());
   const int size = std::atoi(variable("FARANDOLE_SIZE").c_str());
-  auto client =
-      farandole::AgentClient::connect(variable("FARANDOLE_AGENT"), variable("FARANDOLE_JOB"),
-                                      variable("FARANDOLE_SECRET"), rank, size, soon());
+  auto client = farandole::bootstrap::AgentClient::connect(
+      variable("FARANDOLE_AGENT"), variable("FARANDOLE_JOB"), variable("FARANDOLE_SECRET"), rank,
+      size, soon());
   if (!client.ok()) return fail(client.status());
   auto& bootstrap = **client;
   const auto name = [](int of, int round) {

@@ -7,6 +7,8 @@
 namespace farandole::test {
 namespace {
 
+using test::paths::kRelayActor;
+
 using std::chrono::seconds;
 using testing::HasSubstr;
 
@@ -17,13 +19,13 @@ TEST(LabRelay, RanksMeet) {
       {"h0:1,h1:2,h2:1", 4}, {"h1:1,h2:1", 2}, {"h1:1,h0:1", 2}};
   for (const auto& [hosts, ranks] : jobs) {
     const Outcome outcome =
-        lab.run("h0", jobWords({"--require-init", "-H", hosts}, {paths::kRelayActor, "meet"}));
+        lab.run("h0", jobWords({"--require-init", "-H", hosts}, {kRelayActor, "meet"}));
     EXPECT_EQ(outcome.code, 0) << hosts << ": " << outcome.out << outcome.err;
     EXPECT_EQ(outcome.err, "");
     EXPECT_EQ(countOf(outcome.out, "met"), ranks);
   }
   const Outcome many =
-      lab.run("h0", jobWords({"-H", "h0:2,h1:2,h2:2"}, {paths::kRelayActor, "many", "50"}));
+      lab.run("h0", jobWords({"-H", "h0:2,h1:2,h2:2"}, {kRelayActor, "many", "50"}));
   EXPECT_EQ(many.code, 0) << many.out << many.err;
   expectNothingLeft(lab, 3);
 }
@@ -36,8 +38,8 @@ TEST(LabRelay, WaitingRanksHearOfTheDead) {
   for (const int victim : {0, 1, 2}) {
     const std::string host = "h" + std::to_string(victim);
     SCOPED_TRACE(host);
-    const auto job = lab.start("h0", jobWords({"-H", "h0:1,h1:1,h2:1"}, {paths::kRelayActor, "wait",
-                                                                         std::to_string(victim)}));
+    const auto job = lab.start(
+        "h0", jobWords({"-H", "h0:1,h1:1,h2:1"}, {kRelayActor, "wait", std::to_string(victim)}));
     ASSERT_TRUE(job->waitForOutput("met pid", 3)) << job->err();
     pause(std::chrono::milliseconds(300));
     const std::string mark = "[" + std::to_string(victim) + "]<stdout>:met pid ";
@@ -68,7 +70,7 @@ TEST(LabRelay, OneThatNeverCallsInitIsNamed) {
   // Rank 1 is no distributed program at all: rank 0 must not wait for it for ever.
   const Outcome outcome =
       runJob(lab, {"-H", "h0:1,h1:1"},
-             std::string("[ $RANK = 1 ] && exec true; exec ") + paths::kRelayActor + " meet");
+             std::string("[ $RANK = 1 ] && exec true; exec ") + kRelayActor + " meet");
   EXPECT_FALSE(outcome.timedOut);
   EXPECT_GT(outcome.code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("rank 1"));

@@ -193,7 +193,7 @@ TEST(LabRun, PushedOnceAndUsedAgain) {
 
 TEST(LabRun, ExistsNowhereButOnTheFirstHost) {
   LAB_OR_SKIP();
-  const std::string command = paths::kCommand;
+  const std::string command = test::paths::kCommand;
   const std::string tree = command.substr(0, command.rfind("/build/"));
   const Lab lab({.hosts = 3, .more = {"--hide", tree}});
   Command::Options how;

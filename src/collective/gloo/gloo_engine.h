@@ -17,19 +17,21 @@
 #include "collective/communicator.h"
 #include "transport/link_mesh.h"
 
-namespace farandole {
+namespace farandole::collective::gloo {
 
 // As LinkMesh, which stands behind it.
 class GlooPort {
  public:
   virtual ~GlooPort() = default;
-  virtual LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
-                          LinkCallback done) = 0;
-  virtual LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
-                          LinkCallback done) = 0;
-  virtual LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot,
-                             std::span<std::uint8_t> memory, LinkMesh::AnyCallback done) = 0;
-  virtual bool cancel(const LinkHandle& handle) = 0;
+  virtual transport::LinkHandle send(int peer, std::uint64_t slot,
+                                     std::span<const std::uint8_t> bytes,
+                                     transport::LinkCallback done) = 0;
+  virtual transport::LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
+                                     transport::LinkCallback done) = 0;
+  virtual transport::LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot,
+                                        std::span<std::uint8_t> memory,
+                                        transport::LinkMesh::AnyCallback done) = 0;
+  virtual bool cancel(const transport::LinkHandle& handle) = 0;
   virtual void drop(int peer, Status why) = 0;
 };
 
@@ -50,4 +52,4 @@ struct GlooOptions {
   std::chrono::milliseconds patience = std::chrono::hours(1);
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::gloo

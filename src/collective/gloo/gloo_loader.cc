@@ -4,34 +4,37 @@
 
 #include "collective/engine_loader.h"
 
-namespace farandole {
+namespace farandole::collective::gloo {
 namespace {
 
 class MeshPort final : public GlooPort {
  public:
-  explicit MeshPort(LinkMesh& mesh) : mesh_(mesh) {}
-  LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
-                  LinkCallback done) override {
+  explicit MeshPort(transport::LinkMesh& mesh) : mesh_(mesh) {}
+  transport::LinkHandle send(int peer, std::uint64_t slot, std::span<const std::uint8_t> bytes,
+                             transport::LinkCallback done) override {
     return mesh_.send(peer, slot, bytes, std::move(done));
   }
-  LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
-                  LinkCallback done) override {
+  transport::LinkHandle recv(int peer, std::uint64_t slot, std::span<std::uint8_t> memory,
+                             transport::LinkCallback done) override {
     return mesh_.recv(peer, slot, memory, std::move(done));
   }
-  LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot, std::span<std::uint8_t> memory,
-                     LinkMesh::AnyCallback done) override {
+  transport::LinkHandle recvAny(std::span<const int> peers, std::uint64_t slot,
+                                std::span<std::uint8_t> memory,
+                                transport::LinkMesh::AnyCallback done) override {
     return mesh_.recvAny(peers, slot, memory, std::move(done));
   }
-  bool cancel(const LinkHandle& handle) override { return mesh_.cancel(handle); }
+  bool cancel(const transport::LinkHandle& handle) override { return mesh_.cancel(handle); }
   void drop(int peer, Status why) override { mesh_.drop(peer, std::move(why)); }
 
  private:
-  LinkMesh& mesh_;
+  transport::LinkMesh& mesh_;
 };
 
 }  // namespace
 
-std::shared_ptr<GlooPort> makeGlooPort(LinkMesh& mesh) { return std::make_shared<MeshPort>(mesh); }
+std::shared_ptr<GlooPort> makeGlooPort(transport::LinkMesh& mesh) {
+  return std::make_shared<MeshPort>(mesh);
+}
 
 Result<GlooEngine> GlooEngine::load() {
   auto path =
@@ -46,4 +49,4 @@ Result<GlooEngine> GlooEngine::load(const std::string& path) {
   return GlooEngine(*table);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::gloo

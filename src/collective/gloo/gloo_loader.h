@@ -7,10 +7,10 @@
 #include "collective/engine_plugin.h"
 #include "collective/gloo/gloo_engine.h"
 
-namespace farandole {
+namespace farandole::collective::gloo {
 
 // The port of a mesh, which must outlive it.
-std::shared_ptr<GlooPort> makeGlooPort(LinkMesh& mesh);
+std::shared_ptr<GlooPort> makeGlooPort(transport::LinkMesh& mesh);
 
 class GlooEngine {
  public:
@@ -27,4 +27,4 @@ class GlooEngine {
   const EngineTable* table_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::gloo

@@ -5,7 +5,7 @@
 #include "collective/hierarchy/stages.h"
 #include "collective/segments.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // First: the machine's block of the chunk comes to its carriers, to each its slice. Travel:
@@ -111,4 +111,4 @@ OperationPtr makeSlicedAllgather(HierarchyContext& context, const void* in, void
   return std::make_unique<SlicedAllgather>(context, in, out, counts, dtype, cut);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 Blocks::Blocks(const Machines& machines, std::span<const std::int64_t> counts, const Cut& cut)
     : machines_(machines),
@@ -88,4 +88,4 @@ std::vector<std::int64_t> Blocks::mineBySlice(std::int64_t chunk) const {
   return result;
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

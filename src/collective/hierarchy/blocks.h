@@ -15,7 +15,7 @@
 #include "collective/hierarchy/machines.h"
 #include "collective/hierarchy/pipeline.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 class Blocks {
  public:
@@ -75,4 +75,4 @@ class Blocks {
   std::vector<std::int64_t> starts_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -1,7 +1,7 @@
 #include "collective/hierarchy/slices.h"
 #include "collective/hierarchy/stages.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // First: on the root's machine everybody gets the chunk. Travel: its carriers send each its slice
@@ -97,4 +97,4 @@ OperationPtr makeHierarchyBarrier(HierarchyContext& context) {
   return std::make_unique<HierarchyBarrier>(context);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

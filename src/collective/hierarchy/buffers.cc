@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 constexpr std::size_t kSmallest = std::size_t{64} << 10;
@@ -32,4 +32,4 @@ std::byte* Buffers::get(Buffer buffer, std::size_t bytes) {
   return held.data();
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

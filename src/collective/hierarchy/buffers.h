@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "collective/scratch.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 enum class Buffer {
   kPacked,   // a chunk's input, in the order and type in which it is reduced
@@ -38,4 +38,4 @@ class Buffers {
   std::array<Scratch, kBuffers> held_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // Elements converted at once: in registers and L1, and a count the compiler knows.
@@ -179,4 +179,4 @@ void Work::narrow(void* to, const void* from, std::int64_t count) const {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -10,7 +10,7 @@
 #include "base/reduce.h"
 #include "base/types.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 struct Work {
   // members: of the whole set, by which an average divides.
@@ -32,4 +32,4 @@ struct Work {
   void narrow(void* to, const void* from, std::int64_t count) const;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -5,7 +5,7 @@
 #include "collective/hierarchy/pipeline.h"
 #include "collective/hierarchy/stages.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // A collective of another communicator; its failure is the hierarchy's.
@@ -126,4 +126,4 @@ std::unique_ptr<Communicator> makeHierarchy(HierarchyParts parts) {
   return std::make_unique<Hierarchy>(std::move(parts));
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

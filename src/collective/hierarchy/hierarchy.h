@@ -26,7 +26,7 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 // Where the ways part. Equal on all members.
 struct HierarchyTuning {
@@ -58,4 +58,4 @@ struct HierarchyParts {
 // Parts that do not fit together make a communicator whose every operation fails with the reason.
 std::unique_ptr<Communicator> makeHierarchy(HierarchyParts parts);
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 Machines::Machines(std::vector<int> machineOf, int me) : machineOf_(std::move(machineOf)), me_(me) {
   const int members = static_cast<int>(machineOf_.size());
@@ -30,4 +30,4 @@ std::int64_t splitAt(std::int64_t count, std::int64_t index, std::int64_t parts)
   return size == 0 || index > count / size ? count : std::min(count, index * size);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 class Machines {
  public:
@@ -45,4 +45,4 @@ class Machines {
 // multiples of 64 elements, and the last may be short or empty. Part 0 is the longest.
 std::int64_t splitAt(std::int64_t count, std::int64_t index, std::int64_t parts);
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

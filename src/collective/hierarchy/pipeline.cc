@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // Chunks an operation is cut into if their size allows.
@@ -140,4 +140,4 @@ bool Pipeline::advanceTravel() {
   return something;
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -23,7 +23,7 @@
 #include "collective/hierarchy/machines.h"
 #include "collective/operation.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 // What the operations of one communicator share.
 struct HierarchyContext {
@@ -110,4 +110,4 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
   Progress drive(Lane& lane, bool& something);
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

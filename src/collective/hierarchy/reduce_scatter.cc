@@ -4,7 +4,7 @@
 #include "collective/hierarchy/stages.h"
 #include "collective/segments.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // First: the machine's members reduce-scatter the chunk so that each carrier has its slice of every
@@ -114,4 +114,4 @@ OperationPtr makeSlicedReduceScatter(HierarchyContext& context, const void* in, 
   return std::make_unique<SlicedReduceScatter>(context, in, out, counts, work, cut);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

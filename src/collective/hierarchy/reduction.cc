@@ -1,7 +1,7 @@
 #include "collective/hierarchy/slices.h"
 #include "collective/hierarchy/stages.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 // Allreduce and reduce. First: the machine's members reduce-scatter the chunk to their carriers.
@@ -108,4 +108,4 @@ OperationPtr makeSlicedReduction(HierarchyContext& context, std::span<const Piec
   return std::make_unique<SlicedReduction>(context, pieces, work, cut, root);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

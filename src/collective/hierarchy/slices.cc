@@ -1,6 +1,6 @@
 #include "collective/hierarchy/slices.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 namespace {
 
 struct OnePiece {
@@ -73,4 +73,4 @@ void Slices::place(std::int64_t chunk, const std::byte* placed) const {
   segments_.scatter(begin(chunk), begin(chunk + 1), placed, Store::kCached);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

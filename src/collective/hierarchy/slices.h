@@ -10,7 +10,7 @@
 #include "collective/hierarchy/pipeline.h"
 #include "collective/segments.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 class Slices {
  public:
@@ -54,4 +54,4 @@ class Slices {
   const Cut cut_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

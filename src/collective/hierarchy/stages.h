@@ -7,7 +7,7 @@
 #include "collective/hierarchy/convert.h"
 #include "collective/hierarchy/pipeline.h"
 
-namespace farandole {
+namespace farandole::collective::hierarchy {
 
 // root: the member that receives the result, or kAnyRank: everybody.
 OperationPtr makeSlicedReduction(HierarchyContext& context, std::span<const Piece> pieces,
@@ -20,4 +20,4 @@ OperationPtr makeSlicedBroadcast(HierarchyContext& context, std::span<const Piec
                                  DType dtype, int root);
 OperationPtr makeHierarchyBarrier(HierarchyContext& context);
 
-}  // namespace farandole
+}  // namespace farandole::collective::hierarchy

@@ -7,7 +7,7 @@
 #include "collective/adasum.h"
 #include "collective/link/move.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 constexpr std::size_t kGroupBytes = std::size_t{1} << 20;
@@ -97,4 +97,4 @@ OperationPtr makeAdasum(Context& context, std::span<const Piece> pieces, DType d
   return std::make_unique<Adasum>(context, pieces, dtype, scale);
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

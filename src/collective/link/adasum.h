@@ -6,9 +6,9 @@
 
 #include "collective/link/operation.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 OperationPtr makeAdasum(Context& context, std::span<const Piece> pieces, DType dtype,
                         const Scale& scale);
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

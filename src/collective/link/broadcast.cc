@@ -7,7 +7,7 @@
 #include "collective/link/chunks.h"
 #include "collective/link/move.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 constexpr std::size_t kBroadcastWindow = 4;
@@ -132,4 +132,4 @@ OperationPtr makeBroadcast(Context& context, Segments segments, int root, Algori
   return std::make_unique<Broadcast>(context, std::move(segments), root, algorithm);
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 // Up to here everybody talks to everybody in one step: a step costs about as much as sending and
@@ -121,4 +121,4 @@ std::vector<AlgorithmRow> netAlgorithms() {
   };
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -14,7 +14,7 @@
 
 #include "collective/communicator.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 enum class Algorithm {
   kLocal,     // one member: nothing travels
@@ -53,4 +53,4 @@ struct AlgorithmRow {
 };
 std::vector<AlgorithmRow> netAlgorithms();
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 // From here on a tensor gets chunks of its own: a message costs more than copying less than this.
@@ -50,4 +50,4 @@ std::int64_t largest(const std::vector<Chunk>& chunks) {
   return most;
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

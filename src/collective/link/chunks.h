@@ -9,7 +9,7 @@
 
 #include "collective/segments.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 struct Chunk {
   std::int64_t begin = 0;  // elements of the whole array
@@ -27,4 +27,4 @@ std::vector<Chunk> cutIntoChunks(const Segments& segments, std::int64_t begin, s
                                  std::int64_t most);
 std::int64_t largest(const std::vector<Chunk>& chunks);
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -1,6 +1,6 @@
 #include "collective/link/context.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 std::string Context::nameOf(int member) const {
   const auto index = static_cast<std::size_t>(member);
@@ -11,4 +11,4 @@ std::string Context::nameOf(int member) const {
   return name;
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

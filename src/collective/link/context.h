@@ -14,7 +14,7 @@
 #include "collective/link/net_communicator.h"
 #include "collective/scratch.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 // Rings the driver, until it is closed: callbacks may come when the communicator is gone.
 class Bell {
@@ -69,4 +69,4 @@ struct Context {
   ScratchPool scratch{1};
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 Elements::Elements(Segments segments, const Reduction& reduction, WireFormat format)
     : segments_(std::move(segments)),
@@ -50,4 +50,4 @@ void Elements::reduceInto(std::byte* result, std::span<const void* const> source
   reduce(std::span(&destination, 1), sources, count, wire_, reduction_.op, scale, Store::kCached);
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -8,7 +8,7 @@
 #include "collective/link/operation.h"
 #include "collective/link/wire_format.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 class Elements {
  public:
@@ -40,4 +40,4 @@ class Elements {
   const std::size_t wireBytes_;
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

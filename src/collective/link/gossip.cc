@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 Gossip::Gossip(const Context& context, Traffic& traffic, std::span<const std::size_t> bytes,
                bool direct, std::size_t firstCounter, std::uint64_t firstStep)
@@ -84,4 +84,4 @@ bool Gossip::advance() {
   }
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -17,7 +17,7 @@
 
 #include "collective/link/operation.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 class Gossip {
  public:
@@ -62,4 +62,4 @@ class Gossip {
   bool complete_ = false;
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

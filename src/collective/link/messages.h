@@ -10,7 +10,7 @@
 #include "base/little_endian.h"
 #include "collective/link/point_to_point.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 enum Kind : std::uint64_t { kEnvelopes = 0, kPayload = 1, kAnswers = 2 };
 inline constexpr std::size_t kEnvelopeBytes = 24;
@@ -263,4 +263,4 @@ class PointToPoint::Receive final : public NetOperation {
   bool answered_ = false;
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

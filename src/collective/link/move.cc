@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 // A message: long enough that its cost does not count, short enough that other process sets which
@@ -108,4 +108,4 @@ OperationPtr makeMove(Context& context, MovePlan plan) {
   return std::make_unique<Move>(context, std::move(plan));
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

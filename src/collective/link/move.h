@@ -9,7 +9,7 @@
 #include "collective/link/operation.h"
 #include "collective/segments.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 struct Transfer {
   int member = 0;  // the other one
@@ -32,4 +32,4 @@ OperationPtr makeMove(Context& context, MovePlan plan);
 // algorithm: kTree or kChain. Elements of one byte.
 OperationPtr makeBroadcast(Context& context, Segments segments, int root, Algorithm algorithm);
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

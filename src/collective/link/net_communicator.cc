@@ -13,8 +13,8 @@
 #include "collective/local.h"
 #include "collective/segments.h"
 
-namespace farandole {
-namespace net {
+namespace farandole::collective::link {
+
 namespace {
 
 std::size_t index(int member) { return static_cast<std::size_t>(member); }
@@ -243,10 +243,9 @@ class NetCommunicator final : public Communicator {
 };
 
 }  // namespace
-}  // namespace net
 
 std::unique_ptr<Communicator> makeNetCommunicator(NetOptions options) {
-  return std::make_unique<net::NetCommunicator>(std::move(options));
+  return std::make_unique<NetCommunicator>(std::move(options));
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::link

@@ -10,7 +10,7 @@
 // one before its end, calls LinkMesh::drop for every other member of the set before the buffers are
 // released or used (and tells them the true cause on another way first: to them, this rank has
 // closed its connections). The communicator is then of no further use. Exceptions, which need no
-// drop: a receive that has no message yet, a send of up to net::kEagerSend bytes, and a message
+// drop: a receive that has no message yet, a send of up to kEagerSend bytes, and a message
 // that is too large for its receive. What else the mesh still holds keeps itself alive, and no bell
 // is rung after the communicator is destroyed.
 #pragma once
@@ -25,11 +25,11 @@
 #include "collective/link/wire_format.h"
 #include "transport/link_mesh.h"
 
-namespace farandole {
+namespace farandole::collective::link {
 
 struct NetOptions {
-  LinkMesh* mesh = nullptr;         // outlives the communicator; introduced to all members
-  std::vector<std::int32_t> ranks;  // the job's rank of each member
+  transport::LinkMesh* mesh = nullptr;  // outlives the communicator; introduced to all members
+  std::vector<std::int32_t> ranks;      // the job's rank of each member
   int me = 0;
   // Bits 63..40 of every slot: the same on all members, never used for another communicator of the
   // same meshes.
@@ -43,4 +43,4 @@ struct NetOptions {
 
 std::unique_ptr<Communicator> makeNetCommunicator(NetOptions options);
 
-}  // namespace farandole
+}  // namespace farandole::collective::link

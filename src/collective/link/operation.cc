@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 NetOperation::NetOperation(Context& context, std::size_t counters)
     : NetOperation(context, counters, context.nextSlots()) {}
@@ -45,4 +45,4 @@ Advance NetOperation::turn() {
   return something || traffic_->events() != seen ? Advance::kSomething : Advance::kNothing;
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

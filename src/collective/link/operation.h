@@ -10,7 +10,7 @@
 #include "collective/link/traffic.h"
 #include "collective/operation.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 class NetOperation : public EngineOperation<NetOperation, Context> {
  public:
@@ -42,4 +42,4 @@ class NetOperation : public EngineOperation<NetOperation, Context> {
   bool harmless_ = false;
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -7,7 +7,7 @@
 #include "base/little_endian.h"
 #include "collective/link/messages.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 // Envelopes of one member that may wait for receives; then it is no longer listened to.
@@ -139,4 +139,4 @@ Status PointToPoint::hopeless(int from) const {
   return anybody ? Status() : why;
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -18,7 +18,7 @@
 
 #include "collective/link/operation.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 // Up to here the bytes follow their envelope at once, from a copy.
 inline constexpr std::size_t kEagerSend = std::size_t{32} << 10;
@@ -77,4 +77,4 @@ class PointToPoint {
   std::list<Receive*> receives_;    // that wait for an envelope, in the order of their start
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

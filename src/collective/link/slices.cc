@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 // Chunks of each kind that are under way at once.
@@ -266,4 +266,4 @@ OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan) {
   return std::make_unique<Slices>(context, std::move(elements), std::move(plan));
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

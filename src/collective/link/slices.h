@@ -13,7 +13,7 @@
 
 #include "collective/link/elements.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 struct SlicePlan {
   std::vector<std::int64_t> cuts;  // member i owns the elements from cuts[i] to cuts[i + 1]
@@ -33,4 +33,4 @@ OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan);
 // About equal slices of the whole array.
 std::vector<std::int64_t> evenCuts(const Segments& segments, int members);
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

@@ -6,7 +6,7 @@
 
 #include "collective/link/gossip.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 namespace {
 
 std::vector<std::size_t> everybody(const Context& context, std::size_t bytes) {
@@ -121,4 +121,4 @@ OperationPtr makeBarrier(Context& context, Algorithm algorithm) {
                                           algorithm);
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

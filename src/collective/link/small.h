@@ -7,7 +7,7 @@
 #include "collective/link/choose.h"
 #include "collective/link/elements.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 // algorithm: kExchange or kBruck.
 OperationPtr makeSmallAllreduce(Context& context, Elements elements, Algorithm algorithm);
@@ -15,4 +15,4 @@ OperationPtr makeSmallAllgather(Context& context, const void* in, void* out,
                                 std::span<const std::size_t> bytes, Algorithm algorithm);
 OperationPtr makeBarrier(Context& context, Algorithm algorithm);
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

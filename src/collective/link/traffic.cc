@@ -1,6 +1,6 @@
 #include "collective/link/traffic.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 Traffic::Traffic(Context& context, std::uint64_t slots, std::size_t counters)
     : context_(context),
@@ -64,4 +64,4 @@ void Traffic::finished(std::size_t counter, const Status& status) {
   if (!driving_.load(std::memory_order_seq_cst)) bell_->ring();
 }
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

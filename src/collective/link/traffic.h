@@ -16,7 +16,7 @@
 
 #include "collective/link/context.h"
 
-namespace farandole::net {
+namespace farandole::collective::link {
 
 class Traffic : public std::enable_shared_from_this<Traffic> {
  public:
@@ -62,4 +62,4 @@ class Traffic : public std::enable_shared_from_this<Traffic> {
   Status failure_;  // guarded by mutex_
 };
 
-}  // namespace farandole::net
+}  // namespace farandole::collective::link

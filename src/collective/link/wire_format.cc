@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace farandole {
+namespace farandole::collective::link {
 
 std::string_view wireFormatName(WireFormat format) {
   switch (format) {
@@ -28,7 +28,6 @@ std::optional<WireFormat> wireFormatFromName(std::string_view text) {
   return std::nullopt;
 }
 
-namespace net {
 namespace {
 
 // Elements of the user's pieces need no alignment.
@@ -140,5 +139,4 @@ void widen(float* to, const std::uint16_t* from, std::int64_t count, DType type)
   }
 }
 
-}  // namespace net
-}  // namespace farandole
+}  // namespace farandole::collective::link

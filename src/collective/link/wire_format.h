@@ -12,14 +12,12 @@
 
 #include "base/types.h"
 
-namespace farandole {
+namespace farandole::collective::link {
 
 enum class WireFormat { kNative, kFloat16, kBfloat16 };
 
 std::string_view wireFormatName(WireFormat format);  // "native"
 std::optional<WireFormat> wireFormatFromName(std::string_view text);
-
-namespace net {
 
 // The type that elements of a reduction have on the wire.
 DType wireType(WireFormat format, DType dtype);
@@ -29,5 +27,4 @@ DType wireType(WireFormat format, DType dtype);
 void narrow(std::uint16_t* to, const float* from, std::int64_t count, DType type);
 void widen(float* to, const std::uint16_t* from, std::int64_t count, DType type);
 
-}  // namespace net
-}  // namespace farandole
+}  // namespace farandole::collective::link

@@ -4,7 +4,7 @@
 
 #include "collective/adasum.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 constexpr std::size_t kGroupBytes = std::size_t{4} << 20;
@@ -103,4 +103,4 @@ OperationPtr makeAdasum(MpiContext& context, std::span<const Piece> pieces, DTyp
   return std::make_unique<Adasum>(context, pieces, dtype, scale);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -6,9 +6,9 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 OperationPtr makeAdasum(MpiContext& context, std::span<const Piece> pieces, DType dtype,
                         const Scale& scale);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -7,7 +7,7 @@
 #include "collective/mpi/chunked.h"
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 class NativeAllreduce final : public ChunkedOperation {
@@ -268,4 +268,4 @@ OperationPtr makeBroadcast(MpiContext& context, std::span<const Piece> pieces, D
   return std::make_unique<Broadcast>(context, pieces, dtype, root);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -14,7 +14,7 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 OperationPtr makeAllreduce(MpiContext& context, std::span<const Piece> pieces,
                            const Reduction& reduction);
@@ -23,4 +23,4 @@ OperationPtr makeAllreduce(MpiContext& context, std::span<const Piece> pieces,
 OperationPtr makeBroadcast(MpiContext& context, std::span<const Piece> pieces, DType dtype,
                            int root);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

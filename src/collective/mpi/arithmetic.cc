@@ -2,7 +2,7 @@
 
 #include <span>
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 // Sums and products of integers wrap, which C++ promises for unsigned types only; the bits are the
@@ -64,4 +64,4 @@ void scaledCopy(void* to, const void* from, std::int64_t count, const Reduction&
          Store::kCached);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

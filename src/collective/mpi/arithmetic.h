@@ -5,7 +5,7 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 struct NativeReduction {
   MPI_Datatype type;
@@ -23,4 +23,4 @@ void scaledCopy(void* to, const void* from, std::int64_t count, const Reduction&
 inline Scale before(const Scale& scale) { return {scale.pre, 1.0, 1}; }
 inline Scale after(const Scale& scale) { return {1.0, scale.post, scale.divisor}; }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

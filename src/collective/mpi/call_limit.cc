@@ -9,7 +9,7 @@
 
 #include "base/thread.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 std::string ownRank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
@@ -49,4 +49,4 @@ void CallLimit::run(Deadline deadline) {
   endProcess(call_ + " has not returned for " + std::to_string(seconds) + " s: " + advice_);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

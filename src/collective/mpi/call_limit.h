@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class CallLimit {
  public:
@@ -37,4 +37,4 @@ std::string ownRank();
 // Says it as a line and ends this process at once, whatever its other threads do.
 [[noreturn]] void endProcess(const std::string& why, int code = 1);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

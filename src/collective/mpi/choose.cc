@@ -1,6 +1,6 @@
 #include "collective/mpi/choose.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 // All members' arrays together: up to this size each member takes them all.
@@ -36,4 +36,4 @@ Algorithm chooseAllreduce(const Reduction& reduction, std::size_t bytes, int mem
                                                                 : Algorithm::kExchange;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -6,7 +6,7 @@
 
 #include "collective/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 // Whether MPI's arithmetic is ours. Not of float16 and bfloat16 (which it lacks), scaled integers
 // (accumulated in 64 bits), bool, the minimum and maximum of floats (NaN), and products of complex
@@ -26,4 +26,4 @@ enum class Algorithm {
 Algorithm chooseAllreduce(const Reduction& reduction, std::size_t bytes, int members,
                           int nativeFrom);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

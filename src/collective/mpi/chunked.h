@@ -9,7 +9,7 @@
 #include "collective/mpi/pipeline.h"
 #include "collective/segments.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class ChunkedOperation : public Pipeline {
  protected:
@@ -63,4 +63,4 @@ inline void ChunkedOperation::unpack(const Chunk& chunk, const std::byte* from,
       });
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 std::vector<Chunk> cut(std::span<const Piece> pieces, std::size_t elementBytes) {
   const auto elements = [&](std::size_t bytes) {
@@ -34,4 +34,4 @@ std::vector<Chunk> cut(std::span<const Piece> pieces, std::size_t elementBytes) 
   return chunks;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

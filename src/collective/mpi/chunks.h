@@ -10,7 +10,7 @@
 
 #include "collective/communicator.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 struct Chunk {
   std::int64_t begin = 0;  // in the concatenation of all pieces
@@ -28,4 +28,4 @@ inline constexpr std::size_t kPackedBytes = std::size_t{4} << 20;
 
 std::vector<Chunk> cut(std::span<const Piece> pieces, std::size_t elementBytes);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

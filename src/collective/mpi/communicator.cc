@@ -12,7 +12,7 @@
 #include "collective/mpi/process.h"
 #include "collective/mpi/reduce_scatter.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 class MpiCommunicator final : public Communicator {
@@ -97,4 +97,4 @@ std::unique_ptr<Communicator> makeMpiCommunicator(MPI_Comm comm, int nativeFrom)
   return std::make_unique<MpiCommunicator>(comm, nativeFrom);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

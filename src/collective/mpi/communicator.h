@@ -6,10 +6,10 @@
 #include "collective/communicator.h"
 #include "collective/mpi/headers.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 // Takes the MPI communicator over: it is freed with the result. nativeFrom: see
 // MpiContext.
 std::unique_ptr<Communicator> makeMpiCommunicator(MPI_Comm comm, int nativeFrom);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -10,7 +10,7 @@
 #include "collective/mpi/call_limit.h"
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 using std::chrono::milliseconds;
@@ -139,4 +139,4 @@ void Ending::endIfLost() {
   endProcess(why + "; MPI_Finalize would wait for it for ever, so this process ends without it");
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "collective/mpi/headers.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class Ending {
  public:
@@ -34,4 +34,4 @@ class Ending {
   static void endIfLost();
 };
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

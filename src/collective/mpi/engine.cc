@@ -14,7 +14,7 @@
 #include "collective/mpi/ending.h"
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 // MPI promises tags up to 32767.
@@ -247,11 +247,15 @@ Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi
 
-extern "C" __attribute__((visibility("default"))) const farandole::EngineTable* farandole_engine() {
-  static const farandole::EngineTable kTable = {
-      farandole::kEngineInterface,        FARANDOLE_VERSION,     "mpi",
-      [] { return farandole::Status(); }, farandole::mpi::start, nullptr};
+extern "C" __attribute__((visibility("default"))) const farandole::collective::EngineTable*
+farandole_engine() {
+  static const farandole::collective::EngineTable kTable = {farandole::collective::kEngineInterface,
+                                                            FARANDOLE_VERSION,
+                                                            "mpi",
+                                                            [] { return farandole::Status(); },
+                                                            farandole::collective::mpi::start,
+                                                            nullptr};
   return &kTable;
 }

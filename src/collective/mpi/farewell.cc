@@ -16,7 +16,7 @@
 #include "collective/mpi/ending.h"
 #include "collective/mpi/headers.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 constexpr std::size_t kLongestAnswer = 1024;
@@ -101,4 +101,4 @@ bool leaveWithoutFinalize() {
   return true;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

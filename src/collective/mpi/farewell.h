@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 // MPICH before 4.2 on UCX never comes out of MPI_Finalize between machines: a rank closes its
 // connections, which needs the other side to move data, but that may already wait for the last rank
@@ -15,4 +15,4 @@ bool finalizeHangs(std::string_view libraryVersion);
 // not this MPI, or not this starter, and MPI_Finalize is to be called. Collective over all ranks.
 bool leaveWithoutFinalize();
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

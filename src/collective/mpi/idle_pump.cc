@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 using std::chrono::milliseconds;
@@ -104,4 +104,4 @@ void IdlePump::run(MPI_Comm comm) {
   }
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "collective/mpi/headers.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class IdlePump {
  public:
@@ -31,4 +31,4 @@ class IdlePump {
   static void run(MPI_Comm comm);
 };
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -6,7 +6,7 @@
 
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 // Bytes of this member's own part copied in one call of progress().
@@ -296,4 +296,4 @@ OperationPtr makeAlltoall(MpiContext& context, MoveArguments arguments) {
 }
 OperationPtr makeBarrier(MpiContext& context) { return std::make_unique<Barrier>(context); }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

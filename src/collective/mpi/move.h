@@ -10,7 +10,7 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 // Everything in bytes; parts are those of the concatenation.
 struct MoveArguments {
@@ -27,4 +27,4 @@ OperationPtr makeScatter(MpiContext& context, MoveArguments arguments);
 OperationPtr makeAlltoall(MpiContext& context, MoveArguments arguments);
 OperationPtr makeBarrier(MpiContext& context);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

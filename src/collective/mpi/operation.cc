@@ -6,7 +6,7 @@
 #include "collective/mpi/point_to_point.h"
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 bool MpiOperation::check(const Status& status) {
   if (status.ok()) return true;
@@ -76,4 +76,4 @@ Duration MpiOperation::nap() const {
   return napAfter(Clock::now() - context().lastMoved, underWay());
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -15,7 +15,7 @@
 #include "collective/operation.h"
 #include "collective/scratch.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class PointToPoint;
 
@@ -88,4 +88,4 @@ class MpiOperation : public EngineOperation<MpiOperation, MpiContext> {
   Requests announcement_;
 };
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

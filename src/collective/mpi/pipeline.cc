@@ -1,6 +1,6 @@
 #include "collective/mpi/pipeline.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 constexpr std::size_t kDepth = 2;
@@ -65,4 +65,4 @@ Advance Pipeline::advance(Budget& budget) {
   }
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

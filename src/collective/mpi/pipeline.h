@@ -10,7 +10,7 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class Pipeline : public MpiOperation {
  public:
@@ -48,4 +48,4 @@ class Pipeline : public MpiOperation {
   std::size_t begun_ = 0;
 };
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

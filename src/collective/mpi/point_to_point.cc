@@ -8,7 +8,7 @@
 
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 // Up to this size the data travel with the envelope: less than what any MPI sends without asking
@@ -394,4 +394,4 @@ bool PointToPoint::close() {
   return !context_.abandoned;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

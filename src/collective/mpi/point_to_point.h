@@ -17,7 +17,7 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class PointToPoint {
  public:
@@ -92,4 +92,4 @@ class PointToPoint {
   std::uint64_t numbers_ = 0;
 };
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

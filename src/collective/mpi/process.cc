@@ -15,7 +15,7 @@
 #include "collective/mpi/farewell.h"
 #include "collective/mpi/idle_pump.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 using std::chrono::microseconds;
@@ -231,4 +231,4 @@ void MpiProcess::describeLibrary() {
   library_.erase(std::unique(library_.begin(), library_.end(), twoSpaces), library_.end());
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

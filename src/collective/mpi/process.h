@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "collective/mpi/headers.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 // "MPI_Iallreduce: MPI_ERR_TRUNCATE: …"; ok for MPI_SUCCESS.
 Status mpiStatus(int code, std::string_view call);
@@ -70,4 +70,4 @@ Result<MPI_Comm> duplicate(MPI_Comm comm, Deadline deadline, std::string_view wh
 // it is called, so while that many bytes are under way the looks are more frequent.
 Duration napAfter(Duration waited, std::size_t bytes = 0);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -8,7 +8,7 @@
 #include "collective/mpi/chunked.h"
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 // What a receiver takes from all others in one window.
@@ -184,4 +184,4 @@ OperationPtr makeReduce(MpiContext& context, const void* in, void* out, std::int
   return std::make_unique<ReduceScatter>(context, "reduce", in, out, counts, reduction);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

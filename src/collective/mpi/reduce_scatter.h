@@ -9,11 +9,11 @@
 
 #include "collective/mpi/operation.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 OperationPtr makeReduceScatter(MpiContext& context, const void* in, void* out,
                                std::span<const std::int64_t> counts, const Reduction& reduction);
 OperationPtr makeReduce(MpiContext& context, const void* in, void* out, std::int64_t count,
                         const Reduction& reduction, int root);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

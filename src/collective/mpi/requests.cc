@@ -4,7 +4,7 @@
 
 #include "collective/mpi/process.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 MPI_Request* Requests::add(std::int64_t bytes) {
   requests_.push_back(MPI_REQUEST_NULL);
@@ -91,4 +91,4 @@ Status postReceive(Requests& requests, void* data, std::size_t bytes, int from, 
   return {};
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

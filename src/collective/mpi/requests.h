@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "collective/mpi/headers.h"
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 
 class Requests {
  public:
@@ -46,4 +46,4 @@ Status postReceive(Requests& requests, void* data, std::size_t bytes, int from, 
 // Both sides cut messages at this size.
 inline constexpr std::size_t kMessageBytes = std::size_t{256} << 20;
 
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -7,7 +7,7 @@
 #include "collective/adasum.h"
 #include "collective/shm/gate.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 // Every member copies its scaled input into scratch memory of its arena; all members then work on
@@ -178,4 +178,4 @@ OperationPtr makeAdasum(ShmContext& context, std::span<const Piece> pieces, DTyp
   return std::make_unique<Adasum>(context, pieces, dtype, scale);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -6,9 +6,9 @@
 
 #include "collective/shm/operation.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 OperationPtr makeAdasum(ShmContext& context, std::span<const Piece> pieces, DType dtype,
                         const Scale& scale);
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -9,7 +9,7 @@
 #include "collective/shm/gate.h"
 #include "collective/shm/stopwatch.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 // Up to here everybody publishes everything, and the tuner is not asked.
@@ -45,7 +45,7 @@ class TinyAllreduce final : public ShmOperation {
   }
   void finish() {
     if (segments_.total() == 0) return;
-    std::array<const void*, kMaxLocalRanks> sources;
+    std::array<const void*, machine::kMaxLocalRanks> sources;
     for (int member = 0; member < board().size(); ++member) {
       sources[static_cast<std::size_t>(member)] =
           member == board().me() ? mine_.data() : board().tinyPayload(member, number_);
@@ -108,7 +108,7 @@ class OneShotAllreduce final : public ShmOperation {
 
   void reduceAll(std::uint64_t step) {
     const FpModeGuard guard;
-    std::array<const void*, kMaxLocalRanks> sources;
+    std::array<const void*, machine::kMaxLocalRanks> sources;
     const auto members = static_cast<std::size_t>(board().size());
     segments_.forEach(
         0, segments_.total(),
@@ -249,4 +249,4 @@ OperationPtr makeBarrier(ShmContext& context) {
   return std::make_unique<TinyAllreduce>(context, Segments(nullptr, nullptr, 0), Reduction{});
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -5,11 +5,11 @@
 
 #include "collective/shm/operation.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 // For two or more members; reduction.op is neither kAverage nor kAdasum.
 OperationPtr makeAllreduce(ShmContext& context, std::span<const Piece> pieces,
                            const Reduction& reduction);
 OperationPtr makeBarrier(ShmContext& context);
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

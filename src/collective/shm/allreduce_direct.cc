@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 // Elements are reduced in blocks of about this many bytes, so that progress() can return between.
@@ -102,4 +102,4 @@ void AllreduceDirect::reduceRange(std::int64_t begin, std::int64_t end) {
       });
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

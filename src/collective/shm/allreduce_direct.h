@@ -11,7 +11,7 @@
 #include "collective/shm/gate.h"
 #include "collective/shm/operation.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 class AllreduceDirect {
  public:
@@ -53,4 +53,4 @@ class AllreduceDirect {
   bool announced_ = false;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

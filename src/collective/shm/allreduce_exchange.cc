@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 // Contributions run at most this many rounds ahead of the answers picked up.
@@ -110,4 +110,4 @@ void AllreduceExchange::pickUp(std::uint64_t round) {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

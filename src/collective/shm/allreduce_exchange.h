@@ -20,7 +20,7 @@
 #include "collective/shm/operation.h"
 #include "collective/shm/stopwatch.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 class AllreduceExchange {
  public:
@@ -62,4 +62,4 @@ class AllreduceExchange {
   std::vector<const void*> sources_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-namespace farandole {
+namespace farandole::collective::shm {
 
-Board::Board(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me)
+Board::Board(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me)
     : neighbourhood_(neighbourhood),
       area_(static_cast<std::byte*>(area)),
       members_(std::move(members)),
@@ -164,4 +164,4 @@ void Board::noteAllBegun() {
   noteAnswersRead(base_);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -28,15 +28,15 @@
 #include "collective/shm/layout.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 class Board {
  public:
-  Board(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me);
+  Board(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me);
 
   int me() const { return me_; }
   int size() const { return static_cast<int>(members_.size()); }
-  Neighbourhood& neighbourhood() { return neighbourhood_; }
+  machine::Neighbourhood& neighbourhood() { return neighbourhood_; }
   const AreaLayout& layout() const { return layout_; }
   int localRank(int member) const { return members_[static_cast<std::size_t>(member)]; }
   SharedChoices& choices();
@@ -112,13 +112,13 @@ class Board {
   bool isGone(int member) const { return neighbourhood_.isGone(localRank(member)); }
 
   // Constant after construction.
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
   std::byte* const area_;
   const std::vector<int> members_;
   const int me_;
   const AreaLayout layout_;
   std::vector<MemberFlags*> flags_;
-  std::array<std::uint64_t, kMaxLocalRanks / 64> othersMask_{};
+  std::array<std::uint64_t, machine::kMaxLocalRanks / 64> othersMask_{};
 
   // What this member has said.
   std::uint64_t base_ = 0;
@@ -145,4 +145,4 @@ class Board {
   int missed_ = -1;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

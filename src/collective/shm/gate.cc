@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 struct NoteHeader {
@@ -67,9 +67,9 @@ Result<GateNote> Gate::read(const Board& board, std::uint64_t step, int member) 
 
 std::optional<SharedRange> sharedRange(Board& board, const void* memory, std::size_t bytes) {
   if (bytes == 0) return SharedRange{};
-  Neighbourhood& neighbourhood = board.neighbourhood();
+  machine::Neighbourhood& neighbourhood = board.neighbourhood();
   if (!neighbourhood.arena().owns(memory, bytes)) return std::nullopt;
   return SharedRange{neighbourhood.offsetOf(memory), bytes};
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -14,7 +14,7 @@
 #include "collective/segments.h"
 #include "collective/shm/board.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 enum class GateKind : std::uint32_t { kAllreduce = 1, kMove = 2, kReduceScatter = 3, kAdasum = 4 };
 
@@ -51,4 +51,4 @@ class Gate {
 // The range of memory in this rank's arena, if it lies there. Empty memory lies everywhere.
 std::optional<SharedRange> sharedRange(Board& board, const void* memory, std::size_t bytes);
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

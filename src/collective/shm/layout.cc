@@ -5,7 +5,7 @@
 #include "base/rounding.h"
 #include "collective/shm/shm_communicator.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 constexpr std::size_t kKibi = 1024;
@@ -63,4 +63,4 @@ std::size_t AreaLayout::channel(int from, int to) const {
 
 std::size_t shmCommunicatorBytes(int members) { return AreaLayout(members).bytes(); }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

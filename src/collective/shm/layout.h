@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 // Neighbouring cache lines are fetched in pairs: what different ranks write is two lines apart.
 inline constexpr std::size_t kLinePair = 128;
@@ -107,4 +107,4 @@ class AreaLayout {
   std::size_t total_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

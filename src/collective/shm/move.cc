@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 // Below this a copy through the slots costs less than the two flags of a direct one.
@@ -304,4 +304,4 @@ OperationPtr makeMove(ShmContext& context, MovePlan plan) {
   return std::make_unique<Move>(context, std::move(plan));
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -13,7 +13,7 @@
 #include "collective/shm/gate.h"
 #include "collective/shm/operation.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 struct MovePlan {
   bool personal = false;
@@ -33,4 +33,4 @@ struct MovePlan {
 
 OperationPtr makeMove(ShmContext& context, MovePlan plan);
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 Advance ShmOperation::turn() {
   Budget budget;
@@ -17,7 +17,7 @@ Advance ShmOperation::turn() {
 
 // Only now: what the dead have left behind is complete.
 void ShmOperation::lookForTheMissing() {
-  const Neighbourhood& neighbourhood = board().neighbourhood();
+  const machine::Neighbourhood& neighbourhood = board().neighbourhood();
   if (neighbourhood.failed()) {
     failForGood(neighbourhood.failure());
   } else if (const int gone = board().missedFor(); gone >= 0) {
@@ -25,4 +25,4 @@ void ShmOperation::lookForTheMissing() {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

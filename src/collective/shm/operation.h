@@ -10,11 +10,11 @@
 #include "collective/shm/board.h"
 #include "collective/shm/tuner.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 // What the operations of one communicator share.
 struct ShmContext {
-  ShmContext(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me)
+  ShmContext(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me)
       : board(neighbourhood, area, std::move(members), me), tuner(board) {}
   ShmContext(const ShmContext&) = delete;
   ShmContext& operator=(const ShmContext&) = delete;
@@ -41,4 +41,4 @@ class ShmOperation : public EngineOperation<ShmOperation, ShmContext> {
   void lookForTheMissing();
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

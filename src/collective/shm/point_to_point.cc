@@ -5,7 +5,7 @@
 
 #include "collective/shm/gate.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 constexpr std::size_t kMessageBlock = std::size_t{1} << 20;
@@ -436,4 +436,4 @@ void PointToPoint::forget(Receive& receive) {
   board_.ring(receive.source_);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -20,7 +20,7 @@
 
 #include "collective/shm/operation.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 class PointToPoint {
  public:
@@ -76,4 +76,4 @@ class PointToPoint {
   std::uint64_t receivesStarted_ = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

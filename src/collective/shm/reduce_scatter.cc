@@ -6,7 +6,7 @@
 
 #include "collective/shm/gate.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 constexpr std::uint64_t kReduceDirectFrom = 32 << 10;
@@ -232,4 +232,4 @@ OperationPtr makeReduceScatter(ShmContext& context, const void* in, void* out,
   return std::make_unique<ReduceScatter>(context, in, out, counts, reduction);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -7,7 +7,7 @@
 
 #include "collective/shm/layout.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 // So many areas may wait for slower members before the next one is made.
@@ -84,4 +84,4 @@ void SharedAreas::awaitSlower() {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -18,12 +18,12 @@
 #include "base/status.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 class SharedAreas {
  public:
   // The neighbourhood outlives it, it outlives its parts.
-  explicit SharedAreas(Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
+  explicit SharedAreas(machine::Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
 
   // A member's part in an area. When it ends, this process never touches the area again.
   class Part {
@@ -66,10 +66,10 @@ class SharedAreas {
   void leave(const Part& part);
   void awaitSlower();
 
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
   Mutex mutex_;
   std::list<Area> areas_ GUARDED_BY(mutex_);  // made by this rank
   std::atomic<std::size_t> late_{0};          // of these, left here but not by all
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -11,12 +11,13 @@
 #include "collective/shm/point_to_point.h"
 #include "collective/shm/reduce_scatter.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 class ShmCommunicator final : public Communicator {
  public:
-  ShmCommunicator(Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me)
+  ShmCommunicator(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members,
+                  int me)
       : context_(neighbourhood, area, std::move(members), me), pointToPoint_(context_) {}
 
   int rank() const override { return context_.board.me(); }
@@ -181,9 +182,9 @@ class ShmCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> makeShmCommunicator(Neighbourhood& neighbourhood, void* area,
+std::unique_ptr<Communicator> makeShmCommunicator(machine::Neighbourhood& neighbourhood, void* area,
                                                   std::vector<int> members, int me) {
   return std::make_unique<ShmCommunicator>(neighbourhood, area, std::move(members), me);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

@@ -7,7 +7,7 @@
 #include "collective/communicator.h"
 #include "machine/neighbourhood.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 // How much shared memory a communicator of `members` ranks needs.
 std::size_t shmCommunicatorBytes(int members);
@@ -17,7 +17,7 @@ std::size_t shmCommunicatorBytes(int members);
 // the order of the set; `me`: index of this rank in it. The neighbourhood outlives the
 // communicator. All members create it with the same arguments; no communication happens before the
 // first operation.
-std::unique_ptr<Communicator> makeShmCommunicator(Neighbourhood& neighbourhood, void* area,
+std::unique_ptr<Communicator> makeShmCommunicator(machine::Neighbourhood& neighbourhood, void* area,
                                                   std::vector<int> members, int me);
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

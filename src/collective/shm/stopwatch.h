@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 class Stopwatch {
  public:
@@ -40,4 +40,4 @@ class Stopwatch {
   std::int64_t idle_ = 0;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

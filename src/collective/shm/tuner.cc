@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace farandole {
+namespace farandole::collective::shm {
 namespace {
 
 constexpr std::size_t kTunerKibi = 1024;
@@ -147,4 +147,4 @@ std::int64_t Tuner::Record::best() const {
   return count_ == 0 ? 0 : *std::min_element(samples_.begin(), samples_.begin() + count_);
 }
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

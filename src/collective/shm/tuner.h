@@ -16,7 +16,7 @@
 #include "base/reduce.h"
 #include "collective/shm/board.h"
 
-namespace farandole {
+namespace farandole::collective::shm {
 
 // Ways for ordinary memory.
 struct ExchangePlan {
@@ -81,4 +81,4 @@ class Tuner {
   std::vector<ClassState> classes_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::collective::shm

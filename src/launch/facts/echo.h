@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 inline constexpr std::size_t kEchoMostBytes = std::size_t{1} << 20;
 inline constexpr int kEchoRounds = 8;
@@ -67,4 +67,4 @@ struct EchoTimes {
 Result<EchoTimes> echoTo(const std::string& address, int port, const std::string& secretHex,
                          std::size_t bytes, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

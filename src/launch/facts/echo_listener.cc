@@ -20,7 +20,7 @@
 #include "launch/facts/echo.h"
 #include "launch/facts/echo_wire.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 constexpr std::size_t kMostVisitors = 256;
@@ -30,11 +30,11 @@ constexpr std::size_t kMostVisitors = 256;
 // Not in the unnamed namespace: EchoListener::Shared holds them.
 class EchoConversation {
  public:
-  EchoConversation(UniqueFd fd, const JobKey& key, const std::string& who)
+  EchoConversation(UniqueFd fd, const bootstrap::JobKey& key, const std::string& who)
       : fd_(std::move(fd)),
         who_(who),
         handshake_(key, kEchoPurpose),
-        deadline_(Deadline::after(kHandshakeTime)) {}
+        deadline_(Deadline::after(bootstrap::kHandshakeTime)) {}
 
   bool greet() { return handshake_.greet(fd_.get()).ok(); }
   int fd() const { return fd_.get(); }
@@ -53,7 +53,7 @@ class EchoConversation {
     if (!known.ok()) return false;
     if (!known.value()) return true;
     admitted_ = handshake_.conclude(fd_.get(), Code::kOk, who_).ok();
-    deadline_ = Deadline::after(kHandshakeTime);
+    deadline_ = Deadline::after(bootstrap::kHandshakeTime);
     return admitted_;
   }
 
@@ -89,7 +89,7 @@ class EchoConversation {
 
   UniqueFd fd_;
   const std::string& who_;  // the listener's
-  ListenerHandshake handshake_;
+  bootstrap::ListenerHandshake handshake_;
   Deadline deadline_;
   bool admitted_ = false;
   int rounds_ = 0;
@@ -141,10 +141,11 @@ int portOf(int fd) {
 }  // namespace
 
 struct EchoListener::Shared {
-  Shared(JobKey jobKey, std::string name) : key(std::move(jobKey)), who(std::move(name)) {}
+  Shared(bootstrap::JobKey jobKey, std::string name)
+      : key(std::move(jobKey)), who(std::move(name)) {}
 
   // Constant after open(); the rest belongs to the thread.
-  JobKey key;
+  bootstrap::JobKey key;
   std::string who;
   UniqueFd listener;
   UniqueFd stop;
@@ -190,7 +191,7 @@ int EchoListener::port() const { return portOf(shared_->listener.get()); }
 
 Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secretHex,
                                                          PortRange range, const std::string& who) {
-  auto key = JobKey::make(kEchoJob, secretHex);
+  auto key = bootstrap::JobKey::make(kEchoJob, secretHex);
   if (!key.ok()) return key.status();
   auto shared = std::make_unique<Shared>(std::move(*key), who.substr(0, 64));
   Status why;
@@ -220,4 +221,4 @@ Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secr
   return std::unique_ptr<EchoListener>(new EchoListener(std::move(shared)));
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

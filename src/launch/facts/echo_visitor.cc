@@ -11,7 +11,7 @@
 #include "launch/facts/echo_wire.h"
 #include "launch/facts/tcp_probe.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 constexpr std::size_t kSmall = 64;
@@ -55,12 +55,12 @@ Status explain(const TcpProbe& probe, const std::string& place) {
 Result<EchoTimes> echoTo(const std::string& address, int port, const std::string& secretHex,
                          std::size_t bytes, Deadline deadline) {
   if (bytes > kEchoMostBytes) return Status::invalid("too large a message for an echo");
-  auto key = JobKey::make(kEchoJob, secretHex);
+  auto key = bootstrap::JobKey::make(kEchoJob, secretHex);
   if (!key.ok()) return key.status();
   const std::string place = address + " port " + std::to_string(port);
   const TcpProbe probe = probeTcp(address, port, deadline);
   if (probe.state != TcpState::kOpen) return explain(probe, place);
-  auto verdict = visit(probe.fd.get(), *key, kEchoPurpose, Claim{}, deadline);
+  auto verdict = bootstrap::visit(probe.fd.get(), *key, kEchoPurpose, bootstrap::Claim{}, deadline);
   if (!verdict.ok()) {
     return Status(verdict.status().code() == Code::kTimeout ? Code::kTimeout : Code::kMismatch,
                   "somebody else answers at " + place + ": " + verdict.status().message());
@@ -115,4 +115,4 @@ Result<std::string> makeEchoSecret() {
   return hexOf(bytes);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

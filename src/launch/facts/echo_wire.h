@@ -7,10 +7,10 @@
 
 #include "bootstrap/handshake.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 // Neither an agent nor a meeting: a proof made here is worth nothing there.
-inline constexpr Purpose kEchoPurpose = static_cast<Purpose>(0x100);
+inline constexpr bootstrap::Purpose kEchoPurpose = static_cast<bootstrap::Purpose>(0x100);
 inline constexpr std::string_view kEchoJob = "farandole doctor";
 
 inline void storeLength(std::uint8_t* out, std::size_t value) {
@@ -22,4 +22,4 @@ inline std::size_t loadLength(const std::uint8_t* in) {
   return value;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

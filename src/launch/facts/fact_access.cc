@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 using nlohmann::json;
 namespace {
@@ -68,4 +68,4 @@ std::string describeBytes(double bytes) {
   return text;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 // Null if there is nothing at this path ("/machine/hostname").
 const nlohmann::json& factAt(const nlohmann::json& facts, const std::string& path);
@@ -22,4 +22,4 @@ std::string printable(const std::string& text);
 // "64 MiB", "1.5 GiB"
 std::string describeBytes(double bytes);
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

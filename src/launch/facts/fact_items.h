@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole::fact_items {
+namespace farandole::launch::facts::fact_items {
 
 nlohmann::json machine();       // names, boot, namespaces, user, kernel
 nlohmann::json interfaces();    // with addresses, flags, MTU and kind
@@ -30,4 +30,4 @@ std::string variable(const char* name);  // of the environment; "" if unset
 std::string octal(unsigned mode);
 std::string homeFolder();  // of passwd, as ssh uses it; $HOME if there is no entry
 
-}  // namespace farandole::fact_items
+}  // namespace farandole::launch::facts::fact_items

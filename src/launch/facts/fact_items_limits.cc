@@ -13,7 +13,7 @@
 #include "process/cpu_topology.h"
 #include "process/cpus.h"
 
-namespace farandole::fact_items {
+namespace farandole::launch::facts::fact_items {
 namespace {
 
 using nlohmann::json;
@@ -91,13 +91,13 @@ json memory() {
 }
 
 json cpus() {
-  const CpuSet allowed = affinityCpuSet();
-  const CpuTopology topology = readCpuTopology();
+  const process::CpuSet allowed = process::affinityCpuSet();
+  const process::CpuTopology topology = process::readCpuTopology();
   return {{"allowed", allowed.size()},
-          {"cpuset", formatCpuList(allowed)},
-          {"cores", coresOf(topology, allowed).size()},
-          {"numa_nodes", std::max<std::size_t>(1, nodesOf(topology, allowed).size())},
-          {"quota", cpuQuota()}};
+          {"cpuset", process::formatCpuList(allowed)},
+          {"cores", process::coresOf(topology, allowed).size()},
+          {"numa_nodes", std::max<std::size_t>(1, process::nodesOf(topology, allowed).size())},
+          {"quota", process::cpuQuota()}};
 }
 
-}  // namespace farandole::fact_items
+}  // namespace farandole::launch::facts::fact_items

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "launch/facts/fact_items.h"
 
-namespace farandole::fact_items {
+namespace farandole::launch::facts::fact_items {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ json container() {
   return {{"kind", kind}, {"evidence", evidence}, {"network", network}};
 }
 
-}  // namespace farandole::fact_items
+}  // namespace farandole::launch::facts::fact_items

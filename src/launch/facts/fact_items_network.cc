@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "launch/facts/fact_items.h"
 
-namespace farandole::fact_items {
+namespace farandole::launch::facts::fact_items {
 namespace {
 
 using nlohmann::json;
@@ -109,4 +109,4 @@ json resolved(const std::string& name) {
   return {{"name", name}, {"addresses", addresses}};
 }
 
-}  // namespace farandole::fact_items
+}  // namespace farandole::launch::facts::fact_items

@@ -14,7 +14,7 @@
 
 extern char** environ;
 
-namespace farandole::fact_items {
+namespace farandole::launch::facts::fact_items {
 namespace {
 
 using nlohmann::json;
@@ -116,4 +116,4 @@ json devices() {
           {"nvidia", filesBeginningWith("/dev", "nvidia")}};
 }
 
-}  // namespace farandole::fact_items
+}  // namespace farandole::launch::facts::fact_items

@@ -20,7 +20,7 @@
 #include "launch/facts/fact_items.h"
 #include "process/bounded_command.h"
 
-namespace farandole::fact_items {
+namespace farandole::launch::facts::fact_items {
 namespace {
 
 using nlohmann::json;
@@ -118,7 +118,7 @@ json python(const std::string& searchPath) {
   // Without site packages: the question is which Python, not how long its imports take.
   std::vector<std::string> words{"python3", "-S", "-c", kQuestion};
   if (!searchPath.empty()) words.insert(words.begin(), {"env", "PATH=" + searchPath});
-  const CommandEnd end = runBounded(words, Deadline::after(kCommandTime));
+  const process::CommandEnd end = process::runBounded(words, Deadline::after(kCommandTime));
   if (!end.succeeded()) return result;
   const auto line = end.out.find('\n');
   result["version"] = end.out.substr(0, line);
@@ -128,7 +128,8 @@ json python(const std::string& searchPath) {
 }
 
 json openMpi() {
-  const CommandEnd end = runBounded({"mpirun", "--version"}, Deadline::after(kCommandTime));
+  const process::CommandEnd end =
+      process::runBounded({"mpirun", "--version"}, Deadline::after(kCommandTime));
   if (!end.succeeded()) return {{"version", ""}};
   const auto at = end.out.find("(Open MPI) ");
   if (at == std::string::npos) {
@@ -167,4 +168,4 @@ json sshFolder() {
   return result;
 }
 
-}  // namespace farandole::fact_items
+}  // namespace farandole::launch::facts::fact_items

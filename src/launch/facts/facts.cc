@@ -14,7 +14,7 @@
 #define FARANDOLE_VERSION "unknown"
 #endif
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 using nlohmann::json;
@@ -103,4 +103,4 @@ json collectFacts(const FactsRequest& request) {
   return facts;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 struct FactsRequest {
   std::vector<std::string> names;  // host names to be resolved there
@@ -31,4 +31,4 @@ nlohmann::json collectFacts(const FactsRequest& request);
 // Seconds since 1970, for comparing clocks.
 double unixTime();
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -1,7 +1,7 @@
 // The request for a host's facts as JSON, there and back.
 #include "launch/facts/facts.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 using nlohmann::json;
@@ -42,4 +42,4 @@ Result<FactsRequest> factsRequestFromJson(const json& value) {
   return request;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

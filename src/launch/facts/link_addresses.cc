@@ -2,7 +2,7 @@
 
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 using nlohmann::json;
 
@@ -26,4 +26,4 @@ std::vector<std::string> linkAddresses(const json& facts) {
   return fours;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

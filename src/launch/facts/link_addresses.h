@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 // The addresses of a host's facts that lead to it from other machines, IPv4 first, at most six.
 std::vector<std::string> linkAddresses(const nlohmann::json& facts);
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

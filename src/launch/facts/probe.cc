@@ -3,7 +3,7 @@
 #include "base/within.h"
 #include "launch/facts/fact_access.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 using nlohmann::json;
@@ -42,8 +42,8 @@ Result<int> LocalProbe::openEcho(const std::string& secretHex, PortRange range,
 void LocalProbe::closeEcho() { echo_.reset(); }
 
 Result<EchoTimes> LocalProbe::echoTo(const EchoQuestion& question, Deadline deadline) {
-  return farandole::echoTo(question.address, question.port, question.secretHex, question.bytes,
-                           deadline);
+  return farandole::launch::facts::echoTo(question.address, question.port, question.secretHex,
+                                          question.bytes, deadline);
 }
 
 Result<json> JsonProbe::facts(const FactsRequest& request, Deadline deadline) {
@@ -133,4 +133,4 @@ json ProbeService::answer(const json& question) {
   return failure(Status::invalid("a probe's question that is not understood"));
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -11,7 +11,7 @@
 #include "launch/facts/echo.h"
 #include "launch/facts/facts.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 struct EchoQuestion {
   std::string address;  // numeric
@@ -76,4 +76,4 @@ class ProbeService {
   LocalProbe probe_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -12,7 +12,7 @@
 #include "bootstrap/unix_socket.h"
 #include "launch/hosts/name_lookup.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 TcpState stateOf(int error) {
@@ -20,7 +20,7 @@ TcpState stateOf(int error) {
   return error == ETIMEDOUT ? TcpState::kFiltered : TcpState::kUnreachable;
 }
 
-TcpProbe tryOne(const NameAddress& address, Deadline deadline) {
+TcpProbe tryOne(const launch::hosts::NameAddress& address, Deadline deadline) {
   TcpProbe probe;
   probe.address = address.text;
   const TimePoint begin = Clock::now();
@@ -67,7 +67,7 @@ const char* tcpStateName(TcpState state) {
 
 TcpProbe probeTcp(const std::string& host, int port, Deadline deadline) {
   TcpProbe probe;
-  const auto found = lookUpName(host, port, deadline);
+  const auto found = launch::hosts::lookUpName(host, port, deadline);
   if (!found || found->error == EAI_AGAIN) {
     probe.state = TcpState::kNameTimeout;
     probe.evidence = found ? ::gai_strerror(found->error) : "no answer from the resolver";
@@ -79,7 +79,7 @@ TcpProbe probeTcp(const std::string& host, int port, Deadline deadline) {
     return probe;
   }
   auto left = static_cast<long>(found->addresses.size());
-  for (const NameAddress& address : found->addresses) {
+  for (const launch::hosts::NameAddress& address : found->addresses) {
     const Duration share = deadline.left(std::chrono::hours(1)) / left--;
     TcpProbe next = tryOne(address, Deadline::after(share));
     if (next.state == TcpState::kOpen) return next;
@@ -92,4 +92,4 @@ TcpProbe probeTcp(const std::string& host, int port, Deadline deadline) {
   return probe;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 
 enum class TcpState {
   kOpen,
@@ -32,4 +32,4 @@ const char* tcpStateName(TcpState state);
 // divided between them. Thread-safe.
 TcpProbe probeTcp(const std::string& host, int port, Deadline deadline);
 
-}  // namespace farandole
+}  // namespace farandole::launch::facts

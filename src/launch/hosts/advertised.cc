@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(
     const std::string& text, const std::vector<std::string>& hosts) {
@@ -24,4 +24,4 @@ Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(
   return pairs;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

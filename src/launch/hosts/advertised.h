@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // In advice: the ports to pass on to a container where the user has named none. One for each rank
 // of a host is enough.
@@ -18,4 +18,4 @@ inline constexpr char kPortsToPass[] = "29400-29431";
 Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(
     const std::string& text, const std::vector<std::string>& hosts);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

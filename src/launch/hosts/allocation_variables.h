@@ -8,7 +8,7 @@
 
 #include "launch/hosts/scheduler.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // A variable that is set and not empty.
 struct Variable {
@@ -32,4 +32,4 @@ Result<std::optional<Allocation>> pbsAllocation(const GetEnv& getEnv);
 // "2(x3),1" → 2, 2, 2, 1
 Result<std::vector<int>> parsePerNodeCounts(const Variable& variable);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

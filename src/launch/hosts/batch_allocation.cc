@@ -8,7 +8,7 @@
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_list.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kMostBytes = 64u << 20;
@@ -99,4 +99,4 @@ Result<std::optional<Allocation>> pbsAllocation(const GetEnv& getEnv) {
   return std::optional<Allocation>();
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -9,7 +9,7 @@
 #include "launch/hosts/host_list.h"
 #include "process/bounded_command.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kMostScriptBytes = 1u << 20;
@@ -57,10 +57,10 @@ Result<std::vector<HostSpec>> discoverHosts(const std::string& script, int slots
     if (errno != EACCES) return Status::fromErrno(name, errno);
     return Status::invalid(name + " is not executable; type: chmod +x " + script);
   }
-  CommandRequest request{{script}, file};
+  process::CommandRequest request{{script}, file};
   request.mostOutput = kMostScriptBytes;
   request.endsAtMost = true;
-  const CommandEnd end = runCommand(request, deadline);
+  const process::CommandEnd end = process::runCommand(request, deadline);
   if (end.startError != 0) return Status(end.start.code(), name + ": " + end.start.message());
   if (end.timedOut) return Status::timeout(name + ": has not ended in time");
   if (end.tooMuch) {
@@ -68,11 +68,11 @@ Result<std::vector<HostSpec>> discoverHosts(const std::string& script, int slots
                            " bytes");
   }
   if (end.waitStatus != 0) {
-    const std::string last = lastLineOf(end.err);
-    return Status::unavailable(name + " failed (" + describeEnd(end.waitStatus) + ")" +
+    const std::string last = process::lastLineOf(end.err);
+    return Status::unavailable(name + " failed (" + process::describeEnd(end.waitStatus) + ")" +
                                (last.empty() ? "" : ": " + last));
   }
   return parseDiscovered(end.out, script, slotsPerHost);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "launch/hosts/host_spec.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // Runs the script, an executable file, without a shell, and reads its lines "host" or "host:slots".
 // Hosts without slots get slotsPerHost. No hosts is not an error: there may be some later. Errors
@@ -21,4 +21,4 @@ Result<std::vector<HostSpec>> discoverHosts(const std::string& script, int slots
 Result<std::vector<HostSpec>> parseDiscovered(std::string_view text, const std::string& script,
                                               int slotsPerHost);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "launch/hosts/host_list.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kMostFileBytes = 16u << 20;
@@ -138,4 +138,4 @@ Result<std::vector<HostSpec>> readHostFile(const std::string& path) {
   return parseHostFile(*text, path);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "launch/hosts/host_spec.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // Lines: "host" (a name, an address, an alias of ssh's config; ranges too), "host:N",
 // "host slots=N max_slots=M", each with user@ if wanted. Comments begin with '#'. A host that is
@@ -17,4 +17,4 @@ Result<std::vector<HostSpec>> parseHostFile(std::string_view text, const std::st
 
 Result<std::vector<HostSpec>> readHostFile(const std::string& path);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

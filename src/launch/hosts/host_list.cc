@@ -4,7 +4,7 @@
 
 #include "base/slurm_notation.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 std::string keyOf(const HostSpec& host) {
@@ -53,4 +53,4 @@ Status HostList::check() const {
   return {};
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -10,7 +10,7 @@
 
 #include "launch/hosts/host_spec.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 class HostList {
  public:
@@ -44,4 +44,4 @@ class HostList {
   bool tooManySlots_ = false;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "launch/hosts/host_list.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kLongestName = 253;  // of DNS
@@ -182,4 +182,4 @@ std::string formatHosts(const std::vector<HostSpec>& hosts) {
   return text;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

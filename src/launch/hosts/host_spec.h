@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // Beyond this, the number after a host is almost surely a port.
 inline constexpr int kMostSlots = 1024;
@@ -39,4 +39,4 @@ Status checkHostName(std::string_view name);
 std::string formatHost(const HostSpec& host);
 std::string formatHosts(const std::vector<HostSpec>& hosts);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 using Row = std::array<std::string, 5>;
@@ -20,7 +20,8 @@ Row rowOf(const MappedHost& host, std::size_t begin, std::size_t end) {
   const MappedRank& first = host.ranks[begin];
   // Ranks are numbers in a list like CPUs are, so they are written alike.
   return {begin == 0 ? host.name : "", begin == 0 ? std::to_string(host.slots) : "",
-          formatCpuList(ranks), first.cpus.empty() ? "any" : formatCpuList(first.cpus),
+          process::formatCpuList(ranks),
+          first.cpus.empty() ? "any" : process::formatCpuList(first.cpus),
           first.threads == 0 ? "-" : std::to_string(first.threads)};
 }
 
@@ -72,10 +73,10 @@ std::string describeMapAsOpenMpi(const std::vector<MappedHost>& hosts, int jobFa
     for (const MappedRank& rank : host.ranks) {
       text += " \tProcess OMPI jobid: " + job +
               " App: 0 Process rank: " + std::to_string(rank.rank) +
-              " Bound: " + (rank.cpus.empty() ? "N/A" : formatCpuList(rank.cpus)) + "\n";
+              " Bound: " + (rank.cpus.empty() ? "N/A" : process::formatCpuList(rank.cpus)) + "\n";
     }
   }
   return text + "\n =============================================================\n";
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -6,12 +6,12 @@
 
 #include "process/cpu_list.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 struct MappedRank {
   int rank = 0;
-  CpuSet cpus = {};  // empty: not bound
-  int threads = 0;   // 0: not set by us
+  process::CpuSet cpus = {};  // empty: not bound
+  int threads = 0;            // 0: not set by us
 };
 
 struct MappedHost {
@@ -27,4 +27,4 @@ std::string describeMap(const std::vector<MappedHost>& hosts);
 // there. `jobFamily` is the first number of [13236,1].
 std::string describeMapAsOpenMpi(const std::vector<MappedHost>& hosts, int jobFamily);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

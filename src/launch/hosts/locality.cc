@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "launch/hosts/name_lookup.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kAtOnce = 16;
@@ -81,4 +81,4 @@ std::vector<bool> whichAreThisMachine(const std::vector<HostSpec>& hosts) {
 
 bool isThisMachine(const HostSpec& host) { return whichAreThisMachine({host}).front(); }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -6,7 +6,7 @@
 
 #include "launch/hosts/host_spec.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // By address, never by an equal host name: containers are often all called the same. A host with
 // an ssh port of its own, or with another user, is reached by ssh even if the address is ours: that
@@ -15,4 +15,4 @@ namespace farandole {
 std::vector<bool> whichAreThisMachine(const std::vector<HostSpec>& hosts);
 bool isThisMachine(const HostSpec& host);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -7,7 +7,7 @@
 
 #include "base/within.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 NameAnswer ask(const std::string& name, int port, int flags) {
@@ -47,4 +47,4 @@ std::string numericAddress(const std::string& name) {
   return found && !found->addresses.empty() ? found->addresses.front().text : "";
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 // What a name server that works needs, with a lost packet or two on a good day.
 inline constexpr Duration kNameTime = std::chrono::seconds(3);
@@ -40,4 +40,4 @@ std::optional<NameAnswer> lookUpName(const std::string& name, int port, Deadline
 // The first address of a name, in numbers; "" if it has none, or none within kNameTime.
 std::string numericAddress(const std::string& name);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

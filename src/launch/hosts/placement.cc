@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kMostNamed = 8;  // hosts in an error
@@ -129,4 +129,4 @@ Result<std::vector<PlacedRank>> placeRanks(const std::vector<int>& slots, std::o
   return placeRanks(hosts, np, mapBy);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

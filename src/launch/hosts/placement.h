@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "launch/hosts/host_spec.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 enum class MapBy {
   kSlot,  // fills host after host
@@ -37,4 +37,4 @@ Result<std::vector<PlacedRank>> placeRanks(const std::vector<int>& slots, std::o
 Result<std::vector<PlacedRank>> placeRanks(const std::vector<HostSpec>& hosts,
                                            std::optional<int> np, MapBy mapBy);
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

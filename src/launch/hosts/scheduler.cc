@@ -6,7 +6,7 @@
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_file.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 using Found = Result<std::optional<Allocation>>;
@@ -81,4 +81,4 @@ Found schedulerAllocation(const GetEnv& getEnv, const std::string& operatorHostF
   return std::optional<Allocation>();
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "launch/hosts/host_spec.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 struct Allocation {
   std::string source;           // for the user: "Slurm job 17"
@@ -25,4 +25,4 @@ using GetEnv = std::function<const char*(const char*)>;  // such as ::getenv
 Result<std::optional<Allocation>> schedulerAllocation(
     const GetEnv& getEnv, const std::string& operatorHostFile = "/etc/mpi/hostfile");
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

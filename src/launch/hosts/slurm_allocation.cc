@@ -8,7 +8,7 @@
 #include "launch/hosts/allocation_variables.h"
 #include "launch/hosts/host_list.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 Result<std::vector<std::string>> parseNodes(const Variable& variable) {
@@ -105,4 +105,4 @@ Result<std::optional<Allocation>> slurmAllocation(const GetEnv& getEnv) {
   return std::optional<Allocation>(std::move(allocation));
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

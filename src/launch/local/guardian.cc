@@ -16,20 +16,20 @@
 #include "process/process_limits.h"
 #include "process/process_table.h"
 
-namespace farandole {
+namespace farandole::launch::local {
 namespace {
 
 // Kills and looks again until nobody is left: a process that forks while /proc is being read is
 // found in a later round. Several clean rounds, because a process in the middle of execve shows no
 // environment.
-void endJob(const JobMarks& marks) {
+void endJob(const process::JobMarks& marks) {
   constexpr int kCleanRounds = 3;
   const auto marked = [&](pid_t pid) { return marks.on(pid); };
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   for (int clean = 0; clean < kCleanRounds && !deadline.passed();) {
     marks.killGroup();
-    const auto pids = processesThat(marked);
-    for (const pid_t pid : pids) signalProcess(pid, SIGKILL, marked);
+    const auto pids = process::processesThat(marked);
+    for (const pid_t pid : pids) process::signalProcess(pid, SIGKILL, marked);
     clean = pids.empty() && marks.removeGroup() ? clean + 1 : 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -49,9 +49,10 @@ void detach(int pipe) {
   ::close_range(static_cast<unsigned>(pipe) + 1, ~0U, 0);
 }
 
-[[noreturn]] void guard(int pipe, const JobMarks& marks, const std::vector<std::string>& folders) {
+[[noreturn]] void guard(int pipe, const process::JobMarks& marks,
+                        const std::vector<std::string>& folders) {
   detach(pipe);
-  JobMarks::disown();
+  process::JobMarks::disown();
   char nothing = 0;
   ssize_t n = 0;
   // No deadline: the kernel itself ends this wait when the launcher is gone.
@@ -59,13 +60,14 @@ void detach(int pipe) {
     n = ::read(pipe, &nothing, 1);
   } while (n < 0 && errno == EINTR);
   endJob(marks);
-  mpi::removeScratch(folders);
+  launch::mpi::removeScratch(folders);
   ::_exit(0);
 }
 
 }  // namespace
 
-Result<Guardian> Guardian::start(const JobMarks& marks, const std::vector<std::string>& folders) {
+Result<Guardian> Guardian::start(const process::JobMarks& marks,
+                                 const std::vector<std::string>& folders) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno("cannot create a pipe", errno);
   UniqueFd read(ends[0]);
@@ -75,7 +77,7 @@ Result<Guardian> Guardian::start(const JobMarks& marks, const std::vector<std::s
     ::close(write.release());
     guard(read.get(), marks, folders);
   }
-  if (pid < 0) return cannotStartProcess("cannot start the guardian process", errno);
+  if (pid < 0) return process::cannotStartProcess("cannot start the guardian process", errno);
   return Guardian(pid, std::move(write));
 }
 
@@ -89,4 +91,4 @@ void Guardian::dismiss() {
   pipe_.reset();
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::local

@@ -16,14 +16,15 @@
 #include "base/status.h"
 #include "process/job_marks.h"
 
-namespace farandole {
+namespace farandole::launch::local {
 
 // Owned by the launcher, main thread. Dropping it without dismiss() makes the guardian end the job.
 class Guardian {
  public:
   // Forks. `marks` tell it whom to end. folders: removed with all that is in them once the job has
-  // ended without the launcher, as far as they are this user's own (mpi::removeScratch).
-  static Result<Guardian> start(const JobMarks& marks, const std::vector<std::string>& folders);
+  // ended without the launcher, as far as they are this user's own (launch::mpi::removeScratch).
+  static Result<Guardian> start(const process::JobMarks& marks,
+                                const std::vector<std::string>& folders);
 
   Guardian(Guardian&& other) noexcept
       : pid_(std::exchange(other.pid_, -1)), pipe_(std::move(other.pipe_)) {}
@@ -43,4 +44,4 @@ class Guardian {
   UniqueFd pipe_;  // closed on exec: no rank keeps it open
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::local

@@ -15,7 +15,7 @@
 
 #include "launch/mpi/scratch.h"
 
-namespace farandole {
+namespace farandole::launch::local {
 namespace {
 
 using std::chrono::milliseconds;
@@ -45,15 +45,15 @@ void removeTorchNames(pid_t process) {
 
 }  // namespace
 
-Status LocalRanks::open(const JobPlan& plan) {
-  marks_ = JobMarks::create(plan.job);
-  scratch_ = mpi::scratchFolders(plan);
+Status LocalRanks::open(const launch::plan::JobPlan& plan) {
+  marks_ = process::JobMarks::create(plan.job);
+  scratch_ = launch::mpi::scratchFolders(plan);
   auto guardian = Guardian::start(marks_, scratch_);
   if (!guardian.ok()) return guardian.status();
   guardian_ = std::move(*guardian);
   guardians_ = 1;
-  FARANDOLE_RETURN_IF_ERROR(mpi::makeScratch(scratch_));
-  Leftovers::adoptOrphans();
+  FARANDOLE_RETURN_IF_ERROR(launch::mpi::makeScratch(scratch_));
+  process::Leftovers::adoptOrphans();
   outputs_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!outputs_) return Status::fromErrno("cannot create an epoll", errno);
   return {};
@@ -62,7 +62,7 @@ Status LocalRanks::open(const JobPlan& plan) {
 void LocalRanks::close() {
   if (!guardian_) return;
   // The other way round, a launcher that is killed between the two would leave group and files.
-  mpi::removeScratch(scratch_);
+  launch::mpi::removeScratch(scratch_);
   static_cast<void>(marks_.removeGroup());
   guardian_->dismiss();
   guardian_.reset();
@@ -99,15 +99,17 @@ Status LocalRanks::allowDescriptors(std::size_t ranks, std::size_t hosts, std::s
       std::to_string(files_.rlim_max) + ": raise it (ulimit -Hn), or start fewer ranks");
 }
 
-Status LocalRanks::start(const JobPlan& plan, int stdinFd, const InheritedSignals& signals) {
+Status LocalRanks::start(const launch::plan::JobPlan& plan, int stdinFd,
+                         const process::InheritedSignals& signals) {
   UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) return Status::fromErrno("cannot open /dev/null", errno);
   ranks_.reserve(plan.ranks.size());
-  for (const RankPlan& rank : plan.ranks) {
+  for (const launch::plan::RankPlan& rank : plan.ranks) {
     RankProcess& process = ranks_.emplace_back(rank);
     const int input = rank.rank == 0 ? stdinFd : null.get();
     FARANDOLE_RETURN_IF_ERROR(process.start(plan, input, signals, files_, marks_));
-    for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    for (const launch::output::Stream stream :
+         {launch::output::Stream::kOut, launch::output::Stream::kErr}) {
       epoll_event event{};
       event.events = EPOLLIN;
       event.data.u64 = (ranks_.size() - 1) * 2 + static_cast<unsigned>(stream);
@@ -124,7 +126,7 @@ void LocalRanks::readOutput() {
   const int n = ::epoll_wait(outputs_.get(), ready, 64, 0);
   for (int i = 0; i < n; ++i) {
     RankProcess& rank = ranks_[ready[i].data.u64 / 2];
-    const auto stream = static_cast<Stream>(ready[i].data.u64 % 2);
+    const auto stream = static_cast<launch::output::Stream>(ready[i].data.u64 % 2);
     if (listener_.takeFrom(rank.rank(), stream, rank.pipe(stream))) continue;
     const std::string_view bytes = rank.readSome(stream);
     if (!bytes.empty()) listener_.rankWrote(rank.rank(), stream, bytes);
@@ -133,7 +135,8 @@ void LocalRanks::readOutput() {
 
 void LocalRanks::drain(RankProcess& rank) {
   listener_.aboutToDrain();
-  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+  for (const launch::output::Stream stream :
+       {launch::output::Stream::kOut, launch::output::Stream::kErr}) {
     // A grandchild may write as fast as we read: twice what the pipe holds is enough.
     for (int reads = 0; reads < 32; ++reads) {
       const std::string_view bytes = rank.readSome(stream);
@@ -168,7 +171,7 @@ void LocalRanks::reap() {
       continue;
     }
     drain(*rank);
-    const RankEnd& end = rank->setEnd(info);
+    const bootstrap::RankEnd& end = rank->setEnd(info);
     listener_.rankEnded(end, end.signalled && rank->wasSent(end.code));
   }
 }
@@ -201,4 +204,4 @@ std::string LocalRanks::endLeftovers(Duration grace, const std::function<void(Du
   return leftovers_.describe();
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::local

@@ -25,7 +25,7 @@
 #include "process/leftovers.h"
 #include "process/signals.h"
 
-namespace farandole {
+namespace farandole::launch::local {
 
 // How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
 inline constexpr auto kKillPatience = std::chrono::seconds(10);
@@ -35,13 +35,13 @@ class LocalRanks {
   class Listener {
    public:
     virtual ~Listener() = default;
-    virtual void rankWrote(int rank, Stream stream, std::string_view bytes) = 0;
+    virtual void rankWrote(int rank, launch::output::Stream stream, std::string_view bytes) = 0;
     // There is something in this pipe. True: it has been dealt with, or will be when asked again.
-    virtual bool takeFrom(int /*rank*/, Stream, int /*pipe*/) { return false; }
+    virtual bool takeFrom(int /*rank*/, launch::output::Stream, int /*pipe*/) { return false; }
     // The pipes will be read until they are empty.
     virtual void aboutToDrain() {}
     // Everything it wrote has been handed over before. ordered: it died of a signal sent from here.
-    virtual void rankEnded(RankEnd end, bool ordered) = 0;
+    virtual void rankEnded(bootstrap::RankEnd end, bool ordered) = 0;
     // A child that is no rank.
     virtual void otherEnded(pid_t pid, const siginfo_t& info) = 0;
     // Somebody has killed the guardian; `status` says whether there is a new one.
@@ -52,7 +52,7 @@ class LocalRanks {
 
   // Before the first rank: starts the guardian, makes the folders that MPI needs, and adopts the
   // orphans of this process's descendants.
-  Status open(const JobPlan& plan);
+  Status open(const launch::plan::JobPlan& plan);
   // Nothing is left to guard. Until then the guardian would end the job if we vanished.
   void close();
   // For so many ranks of this machine, other hosts, and log files; the ranks themselves get the old
@@ -60,7 +60,8 @@ class LocalRanks {
   Status allowDescriptors(std::size_t ranks, std::size_t hosts = 0, std::size_t logs = 0);
 
   // A settled plan of this machine. Rank 0, if it is here, reads from stdinFd.
-  Status start(const JobPlan& plan, int stdinFd, const InheritedSignals& signals);
+  Status start(const launch::plan::JobPlan& plan, int stdinFd,
+               const process::InheritedSignals& signals);
 
   // Readable when a rank has written something.
   int outputFd() const { return outputs_.get(); }
@@ -75,7 +76,7 @@ class LocalRanks {
   const std::vector<RankProcess>& all() const { return ranks_; }
   const rlimit& files() const { return files_; }
   // What everything of this job on this machine is to carry.
-  const JobMarks& marks() const { return marks_; }
+  const process::JobMarks& marks() const { return marks_; }
 
   // Ends processes that have outlived the ranks: a moment to go by themselves, then SIGTERM, and
   // after `grace` SIGKILL. `step` waits for its owner's events, for so long at most; `hurry` says
@@ -91,13 +92,13 @@ class LocalRanks {
 
   Listener& listener_;
   std::vector<RankProcess> ranks_;
-  JobMarks marks_;
+  process::JobMarks marks_;
   std::vector<std::string> scratch_;  // what MPI puts here is ours to remove
   std::optional<Guardian> guardian_;
   int guardians_ = 0;  // that have been started
-  Leftovers leftovers_{marks_};
+  process::Leftovers leftovers_{marks_};
   UniqueFd outputs_;  // epoll
   rlimit files_{};    // the limit we were started with
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::local

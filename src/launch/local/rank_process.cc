@@ -16,7 +16,7 @@
 
 extern char** environ;
 
-namespace farandole {
+namespace farandole::launch::local {
 namespace {
 
 // Pipes large enough that a chatty rank and the launcher do not take turns for every 64 KiB; a
@@ -25,8 +25,9 @@ constexpr int kPipeBytes = 256 << 10;
 
 }  // namespace
 
-Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignals& signals,
-                          const rlimit& files, const JobMarks& marks) {
+Status RankProcess::start(const launch::plan::JobPlan& job, int stdinFd,
+                          const process::InheritedSignals& signals, const rlimit& files,
+                          const process::JobMarks& marks) {
   std::array<UniqueFd, 2> writeEnds;
   for (std::size_t i = 0; i < 2; ++i) {
     int ends[2];
@@ -38,14 +39,14 @@ Status RankProcess::start(const JobPlan& job, int stdinFd, const InheritedSignal
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
     ::fcntl(ends[0], F_SETPIPE_SZ, kPipeBytes);
   }
-  auto environment = rankEnvironment(job, plan_, environ);
-  const bool mpi = mpi::wantsMpi(job);
-  if (mpi) mpi::useForRank(job, environment);
+  auto environment = launch::plan::rankEnvironment(job, plan_, environ);
+  const bool mpi = launch::mpi::wantsMpi(job);
+  if (mpi) launch::mpi::useForRank(job, environment);
   const std::string program = mpi ? "/proc/self/exe" : job.program;
-  const std::vector<std::string> words = mpi ? mpi::enterWords(job) : job.command;
-  auto pid = spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),
-                           writeEnds[1].get(), signals, files, true, &plan_.cpus, &marks,
-                           /*goesFirst=*/true});
+  const std::vector<std::string> words = mpi ? launch::mpi::enterWords(job) : job.command;
+  auto pid = process::spawnProcess({program, words, environment, stdinFd, writeEnds[0].get(),
+                                    writeEnds[1].get(), signals, files, true, &plan_.cpus, &marks,
+                                    /*goesFirst=*/true});
   if (!pid.ok()) return pid.status();
   pid_ = *pid;
   return {};
@@ -59,7 +60,7 @@ void RankProcess::signal(int number) {
   if (number != SIGKILL && number != SIGTSTP && number != SIGCONT) ::kill(-pid_, SIGCONT);
 }
 
-std::string_view RankProcess::readSome(Stream stream) {
+std::string_view RankProcess::readSome(launch::output::Stream stream) {
   static const auto buffer = std::make_unique_for_overwrite<char[]>(kPipeBytes);
   UniqueFd& pipe = pipes_[static_cast<std::size_t>(stream)];
   if (!pipe) return {};
@@ -69,8 +70,8 @@ std::string_view RankProcess::readSome(Stream stream) {
   return {};
 }
 
-const RankEnd& RankProcess::setEnd(const siginfo_t& info) {
-  RankEnd end;
+const bootstrap::RankEnd& RankProcess::setEnd(const siginfo_t& info) {
+  bootstrap::RankEnd end;
   end.rank = rank();
   end.host = plan_.host;
   end.signalled = info.si_code != CLD_EXITED;
@@ -79,4 +80,4 @@ const RankEnd& RankProcess::setEnd(const siginfo_t& info) {
   return *end_;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::local

@@ -16,14 +16,15 @@
 #include "process/job_marks.h"
 #include "process/signals.h"
 
-namespace farandole {
+namespace farandole::launch::local {
 
 class RankProcess {
  public:
-  explicit RankProcess(const RankPlan& plan) : plan_(plan) {}
+  explicit RankProcess(const launch::plan::RankPlan& plan) : plan_(plan) {}
 
-  Status start(const JobPlan& job, int stdinFd, const InheritedSignals& signals,
-               const rlimit& files, const JobMarks& marks);
+  Status start(const launch::plan::JobPlan& job, int stdinFd,
+               const process::InheritedSignals& signals, const rlimit& files,
+               const process::JobMarks& marks);
 
   int rank() const { return plan_.rank; }
   pid_t pid() const { return pid_; }
@@ -36,20 +37,22 @@ class RankProcess {
   bool wasSent(int number) const { return sigismember(&sent_, number) == 1; }
 
   // -1 once the stream has ended.
-  int pipe(Stream stream) const { return pipes_[static_cast<std::size_t>(stream)].get(); }
+  int pipe(launch::output::Stream stream) const {
+    return pipes_[static_cast<std::size_t>(stream)].get();
+  }
   // Takes what is there now, one large read at most; valid until the next call for any rank. Empty:
   // nothing was there, or the stream has ended (pipe() is -1 then).
-  std::string_view readSome(Stream stream);
+  std::string_view readSome(launch::output::Stream stream);
 
   // As waitid reported it; without the last lines.
-  const RankEnd& setEnd(const siginfo_t& info);
+  const bootstrap::RankEnd& setEnd(const siginfo_t& info);
 
  private:
-  RankPlan plan_;
+  launch::plan::RankPlan plan_;
   pid_t pid_ = -1;
   std::array<UniqueFd, 2> pipes_;
-  std::optional<RankEnd> end_;
+  std::optional<bootstrap::RankEnd> end_;
   sigset_t sent_{};
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::local

@@ -8,7 +8,7 @@
 #include "launch/ssh/trusted_path.h"
 #include "process/machine_identity.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 // Others, such as exported functions of bash, cannot be set by a shell.
@@ -20,7 +20,7 @@ bool isShellName(std::string_view name) {
          });
 }
 
-std::string settingOf(const JobPlan& plan, std::string_view name) {
+std::string settingOf(const launch::plan::JobPlan& plan, std::string_view name) {
   // The last one counts, as for the ranks.
   const auto found = std::find_if(plan.settings.rbegin(), plan.settings.rend(),
                                   [&](const auto& each) { return each.first == name; });
@@ -41,9 +41,9 @@ struct Block {
   std::size_t host = 0;
   int ranks = 0;
 };
-std::vector<Block> blocksOf(const JobPlan& plan) {
+std::vector<Block> blocksOf(const launch::plan::JobPlan& plan) {
   std::vector<Block> blocks;
-  for (const RankPlan& rank : plan.ranks) {
+  for (const launch::plan::RankPlan& rank : plan.ranks) {
     if (blocks.empty() || blocks.back().host != rank.hostIndex) {
       blocks.push_back({rank.hostIndex, 0});
     }
@@ -54,11 +54,13 @@ std::vector<Block> blocksOf(const JobPlan& plan) {
 
 }  // namespace
 
-bool wantsMpi(const JobPlan& plan) {
+bool wantsMpi(const launch::plan::JobPlan& plan) {
   return plan.size() > 1 && settingOf(plan, "FARANDOLE_ENGINE") == "mpi";
 }
 
-std::string hostWord(const HostPlan& host) { return bareHost(host.name); }
+std::string hostWord(const launch::plan::HostPlan& host) {
+  return launch::ssh::bareHost(host.name);
+}
 
 std::vector<std::pair<std::string, std::string>> rankSettings(Starter::Kind kind,
                                                               const std::string& interfaces,
@@ -93,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> rankSettings(Starter::Kind kind
   return settings;
 }
 
-StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
+StarterCommand starterCommand(const Starter& starter, const launch::plan::JobPlan& plan,
                               const std::vector<std::string>& lender,
                               const std::string& remoteShell) {
   StarterCommand command;
@@ -183,7 +185,8 @@ StarterCommand starterCommand(const Starter& starter, const JobPlan& plan,
   return command;
 }
 
-std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
+std::string remoteShellScript(const launch::plan::JobPlan& plan,
+                              const launch::ssh::SshOptions& options,
                               const std::vector<std::pair<std::string, std::string>>& variables) {
   std::string script = "#!/bin/sh\nrestore() { :\n";
   for (const auto& [name, value] : variables) {
@@ -194,13 +197,13 @@ std::string remoteShellScript(const JobPlan& plan, const SshOptions& options,
       "while :; do case \"$1\" in -l|-p|-i|-o) shift 2;; -*) shift;; *) break;; esac; done\n"
       "h=$1; shift\n"
       "case \"$h\" in\n";
-  for (const HostPlan& host : plan.hosts) {
+  for (const launch::plan::HostPlan& host : plan.hosts) {
     script += shellQuoted(hostWord(host)) + ") ";
     if (host.local) {
       script += "exec /bin/sh -c \"$*\";;\n";
       continue;
     }
-    std::vector<std::string> words = sshArguments(host.ssh, options, "");
+    std::vector<std::string> words = launch::ssh::sshArguments(host.ssh, options, "");
     words.pop_back();
     script += "restore; exec";
     for (const std::string& word : words) script += " " + shellQuoted(word);
@@ -213,17 +216,17 @@ std::vector<std::string> lenderWords(const std::string& treeId, const std::strin
                                      const std::string& job, int seconds) {
   // What runs here already needs no leave; elsewhere the same path may be anybody's.
   std::string script =
-      trustedPathFunction() + "h=" + kCacheHome + "; w=; o=" + shellQuoted(ownPath) +
-      "; for f in \"${h:+$h/farandole/" + treeId +
+      launch::ssh::trustedPathFunction() + "h=" + launch::ssh::kCacheHome +
+      "; w=; o=" + shellQuoted(ownPath) + "; for f in \"${h:+$h/farandole/" + treeId +
       "/bin/farandole}\" \"$o\" \"$(command -v farandole 2>/dev/null)\"; do "
       "f=$(readlink -f \"$f\" 2>/dev/null) && test -x \"$f\" || continue; "
       "if { test \"$f\" = \"$o\" && test \"$(cat /proc/sys/kernel/random/boot_id) $(readlink "
       "/proc/self/ns/pid)\" = " +
-      shellQuoted(machineIdentity()) + "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " + job +
-      " " + std::to_string(seconds) +
+      shellQuoted(process::machineIdentity()) +
+      "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " + job + " " + std::to_string(seconds) +
       "; fi; w=\"$w; $no\"; done; "
       "echo \"there is no farandole on $(hostname) that may be executed$w\" >&2; exit 1";
   return {"/bin/sh", "-c", std::move(script)};
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -21,7 +21,7 @@
 
 extern char** environ;
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 using std::chrono::milliseconds;
@@ -57,7 +57,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline) {
-  auto listener = listenAbstract(ticketSocket(job, rank), SOCK_STREAM);
+  auto listener = bootstrap::listenAbstract(ticketSocket(job, rank), SOCK_STREAM);
   FARANDOLE_RETURN_IF_ERROR(listener.status());
   for (;;) {
     // Visitors that come and go do not prolong it.
@@ -69,7 +69,7 @@ Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline) 
     if (!lender && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
       return Status::fromErrno("cannot take what MPI's starter brings", errno);
     }
-    if (!lender || !sameUserPeer(lender.get()).ok()) continue;
+    if (!lender || !bootstrap::sameUserPeer(lender.get()).ok()) continue;
     const Deadline handOver = Deadline::after(deadline.left(kHandOver));
     auto ticket = receiveTicket(lender.get(), handOver);
     if (!ticket.ok()) continue;
@@ -83,7 +83,7 @@ Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline) 
   }
 }
 
-std::vector<std::string> enterWords(const JobPlan& plan) {
+std::vector<std::string> enterWords(const launch::plan::JobPlan& plan) {
   std::vector<std::string> words{"farandole", "mpi-enter", plan.program};
   words.insert(words.end(), plan.command.begin(), plan.command.end());
   return words;
@@ -132,16 +132,16 @@ int lendMain(const std::vector<std::string>& words) {
   // The rank may still be on its way.
   const Deadline deadline = Deadline::after(seconds(secondsFrom(words[2].c_str())));
   const std::string name = ticketSocket(words[1], rank);
-  Result<UniqueFd> socket = connectAbstract(name, SOCK_STREAM, deadline);
+  Result<UniqueFd> socket = bootstrap::connectAbstract(name, SOCK_STREAM, deadline);
   while (!socket.ok() && !deadline.passed()) {
     std::this_thread::sleep_for(milliseconds(20));
-    socket = connectAbstract(name, SOCK_STREAM, deadline);
+    socket = bootstrap::connectAbstract(name, SOCK_STREAM, deadline);
   }
   if (!socket.ok()) {
     return complain("rank " + std::to_string(rank) + " is not on " + hostName() +
                     ", where MPI's starter expects it");
   }
-  auto peer = sameUserPeer(socket->get());
+  auto peer = bootstrap::sameUserPeer(socket->get());
   if (!peer.ok()) return complain(peer.status().message());
   auto process = openPidfd(peer->pid);
   Status given = sendTicket(socket->get(), variables, manager.get(), Deadline::after(kHandOver));
@@ -158,4 +158,4 @@ int lendMain(const std::vector<std::string>& words) {
   return 0;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

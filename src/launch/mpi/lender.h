@@ -15,7 +15,7 @@
 #include "launch/mpi/ticket.h"
 #include "launch/plan/job_plan.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 int enterMain(const std::vector<std::string>& words);
 int lendMain(const std::vector<std::string>& words);
@@ -26,6 +26,6 @@ Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline);
 
 // argv, for this executable, that makes the rank of a settled plan take its ticket before it
 // begins.
-std::vector<std::string> enterWords(const JobPlan& plan);
+std::vector<std::string> enterWords(const launch::plan::JobPlan& plan);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

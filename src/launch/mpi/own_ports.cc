@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 constexpr std::string_view kLow = "FI_TCP_PORT_LOW_RANGE=";
@@ -35,4 +35,4 @@ void narrowPorts(std::vector<std::string>& environment, int localRank, int local
   *high = std::string(kHigh) + std::to_string(begin + each - 1);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

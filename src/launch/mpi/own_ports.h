@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 // Narrows FI_TCP_PORT_LOW_RANGE and FI_TCP_PORT_HIGH_RANGE in these variables (NAME=value), if they
 // are there and every rank gets at least two ports.
 void narrowPorts(std::vector<std::string>& environment, int localRank, int localSize);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

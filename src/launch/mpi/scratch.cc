@@ -10,11 +10,13 @@
 
 #include "launch/mpi/command.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
-std::string files(const JobPlan& plan) { return "/tmp/farandole-mpi-" + plan.job; }
-std::string memory(const JobPlan& plan) { return "/dev/shm/farandole-mpi-" + plan.job; }
+std::string files(const launch::plan::JobPlan& plan) { return "/tmp/farandole-mpi-" + plan.job; }
+std::string memory(const launch::plan::JobPlan& plan) {
+  return "/dev/shm/farandole-mpi-" + plan.job;
+}
 
 // A link is not followed: it could be somebody else's.
 bool isOwnFolder(const std::string& path) {
@@ -32,7 +34,7 @@ void use(const std::string& folder, std::string_view name, std::vector<std::stri
 
 }  // namespace
 
-std::vector<std::string> scratchFolders(const JobPlan& plan) {
+std::vector<std::string> scratchFolders(const launch::plan::JobPlan& plan) {
   if (!wantsMpi(plan)) return {};
   return {files(plan), memory(plan)};
 }
@@ -58,17 +60,17 @@ void removeScratch(const std::vector<std::string>& folders) {
 }
 
 // The names of Open MPI 4 and 5.
-void useForStarter(const JobPlan& plan, std::vector<std::string>& environment) {
+void useForStarter(const launch::plan::JobPlan& plan, std::vector<std::string>& environment) {
   for (const char* name : {"OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"}) {
     use(files(plan), name, environment);
   }
 }
 
-void useForRank(const JobPlan& plan, std::vector<std::string>& environment) {
+void useForRank(const launch::plan::JobPlan& plan, std::vector<std::string>& environment) {
   for (const char* name :
        {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"}) {
     use(memory(plan), name, environment);
   }
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

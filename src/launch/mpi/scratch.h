@@ -9,11 +9,11 @@
 
 #include "launch/plan/job_plan.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 // Named after the job, on every host alike; empty if the job has no MPI. To be known to the
 // guardian before they are made.
-std::vector<std::string> scratchFolders(const JobPlan& plan);
+std::vector<std::string> scratchFolders(const launch::plan::JobPlan& plan);
 
 // For this user only. A folder that cannot be made is not used: Open MPI then does as it always
 // does. An error if somebody else was faster, who would see what is put there.
@@ -23,7 +23,7 @@ void removeScratch(const std::vector<std::string>& folders);
 
 // Variables, NAME=value, for MPI's starter and for a rank of this host: those that the environment
 // has already, the user's, stay.
-void useForStarter(const JobPlan& plan, std::vector<std::string>& environment);
-void useForRank(const JobPlan& plan, std::vector<std::string>& environment);
+void useForStarter(const launch::plan::JobPlan& plan, std::vector<std::string>& environment);
+void useForRank(const launch::plan::JobPlan& plan, std::vector<std::string>& environment);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

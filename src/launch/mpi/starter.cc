@@ -10,7 +10,7 @@
 
 #include "process/bounded_command.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 10;
@@ -135,11 +135,12 @@ Result<Starter> findStarter(std::string_view wanted) {
   for (const std::string& name : *candidates) {
     for (const std::string& path : inPath(name)) {
       if (!isExecutable(path) || isOurs(path)) continue;
-      CommandRequest request{{"env", "PATH=" + pathBefore(path), path, "--version"},
-                             "/usr/bin/env"};
+      process::CommandRequest request{{"env", "PATH=" + pathBefore(path), path, "--version"},
+                                      "/usr/bin/env"};
       request.mostOutput = kMostText;
       request.endsAtMost = true;
-      const CommandEnd asked = runCommand(request, Deadline::after(std::chrono::seconds(10)));
+      const process::CommandEnd asked =
+          process::runCommand(request, Deadline::after(std::chrono::seconds(10)));
       if (asked.startError != 0 || asked.timedOut || asked.tooMuch) continue;
       std::optional<Starter> found = starterFrom(asked.out + asked.err);
       if (!found || !fits(*found, wanted)) continue;
@@ -150,4 +151,4 @@ Result<Starter> findStarter(std::string_view wanted) {
   return missing(wanted);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

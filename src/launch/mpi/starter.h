@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 struct Starter {
   // Hydra: MPICH's, also MVAPICH's; Intel's has come to differ from it.
@@ -33,4 +33,4 @@ std::string pathBefore(const std::string& program);
 // to install or to type.
 Result<Starter> findStarter(std::string_view wanted);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

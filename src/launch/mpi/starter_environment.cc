@@ -7,7 +7,7 @@
 #include "launch/mpi/ticket.h"
 #include "launch/plan/passed_environment.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 // What a program, a shell and ssh need; what our guardian knows processes by; and what a sanitized
@@ -52,8 +52,8 @@ constexpr std::string_view kEnclosing[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
 bool isStarters(std::string_view name, std::string_view value) {
   const bool known = std::find(std::begin(kStarterNames), std::end(kStarterNames), name) !=
                          std::end(kStarterNames) ||
-                     startsWithAny(name, kStarterFamilies) || isMpiVariable(name);
-  return known && !isSecret(name, value);
+                     launch::plan::startsWithAny(name, kStarterFamilies) || isMpiVariable(name);
+  return known && !launch::plan::isSecret(name, value);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ StarterEnvironment starterEnvironment(const std::vector<std::pair<std::string, s
     if (equals == std::string_view::npos) continue;
     const std::string_view name = entry.substr(0, equals);
     const std::string_view value = entry.substr(equals + 1);
-    if (names.contains(name) || startsWithAny(name, kEnclosing)) continue;
+    if (names.contains(name) || launch::plan::startsWithAny(name, kEnclosing)) continue;
     if (isStarters(name, value)) {
       result.entries.emplace_back(entry);
     } else if (!name.starts_with("FARANDOLE_SECRET")) {
@@ -81,4 +81,4 @@ StarterEnvironment starterEnvironment(const std::vector<std::pair<std::string, s
   return result;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 struct StarterEnvironment {
   std::vector<std::string> entries;  // NAME=value, for the starter
@@ -23,4 +23,4 @@ struct StarterEnvironment {
 StarterEnvironment starterEnvironment(const std::vector<std::pair<std::string, std::string>>& ours,
                                       const char* const* environment);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

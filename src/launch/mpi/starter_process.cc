@@ -19,7 +19,7 @@
 
 extern char** environ;
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 constexpr std::size_t kKept = std::size_t{8} << 10;
@@ -42,17 +42,18 @@ Result<UniqueFd> executableScript(const std::string& text) {
 
 }  // namespace
 
-StarterProcess::StarterProcess(Starter starter, const JobPlan& plan, const SshOptions& ssh,
-                               const std::string& treeId, Duration startLimit)
+StarterProcess::StarterProcess(Starter starter, const launch::plan::JobPlan& plan,
+                               const launch::ssh::SshOptions& ssh, const std::string& treeId,
+                               Duration startLimit)
     : starter_(std::move(starter)),
       ssh_(ssh),
       plan_(plan),
       lender_(lenderWords(
-          treeId, ownProgram(), plan.job,
+          treeId, process::ownProgram(), plan.job,
           static_cast<int>(std::chrono::ceil<std::chrono::seconds>(startLimit).count()))) {}
 
-Status StarterProcess::start(const InheritedSignals& signals, const rlimit& files,
-                             const JobMarks& marks) {
+Status StarterProcess::start(const process::InheritedSignals& signals, const rlimit& files,
+                             const process::JobMarks& marks) {
   auto script =
       executableScript(remoteShellScript(plan_, ssh_, starterEnvironment({}, environ).held));
   FARANDOLE_RETURN_IF_ERROR(script.status());
@@ -69,8 +70,8 @@ Status StarterProcess::start(const InheritedSignals& signals, const rlimit& file
   if (!null) return Status::fromErrno("cannot open /dev/null", errno);
   std::vector<std::string> environment = starterEnvironment(command.variables, environ).entries;
   useForStarter(plan_, environment);
-  auto pid = spawnProcess({starter_.program, command.words, environment, null.get(), far.get(),
-                           far.get(), signals, files, true, nullptr, &marks});
+  auto pid = process::spawnProcess({starter_.program, command.words, environment, null.get(),
+                                    far.get(), far.get(), signals, files, true, nullptr, &marks});
   FARANDOLE_RETURN_IF_ERROR(pid.status());
   pid_ = *pid;
   return {};
@@ -111,9 +112,9 @@ std::optional<std::string> StarterProcess::failure(TimePoint now) const {
 }
 
 std::string StarterProcess::describe() const {
-  const std::string last = lastLineOf(text_);
+  const std::string last = process::lastLineOf(text_);
   return starter_.what + "'s starter (" + starter_.program + ") ended before the ranks, with " +
-         describeEnd(waitStatus_) + (last.empty() ? "" : ": " + last);
+         process::describeEnd(waitStatus_) + (last.empty() ? "" : ": " + last);
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -20,14 +20,16 @@
 #include "process/job_marks.h"
 #include "process/signals.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 class StarterProcess {
  public:
-  StarterProcess(Starter starter, const JobPlan& plan, const SshOptions& ssh,
-                 const std::string& treeId, Duration startLimit);
+  StarterProcess(Starter starter, const launch::plan::JobPlan& plan,
+                 const launch::ssh::SshOptions& ssh, const std::string& treeId,
+                 Duration startLimit);
 
-  Status start(const InheritedSignals& signals, const rlimit& files, const JobMarks& marks);
+  Status start(const process::InheritedSignals& signals, const rlimit& files,
+               const process::JobMarks& marks);
 
   // Readable when it has printed something; -1: nothing more comes.
   int fd() const { return output_.get(); }
@@ -48,7 +50,7 @@ class StarterProcess {
 
  private:
   const Starter starter_;
-  const SshOptions ssh_;
+  const launch::ssh::SshOptions ssh_;
   UniqueFd scriptFd_;  // an unnamed file: nothing is left behind whatever happens
   UniqueFd output_;
   std::string text_;  // the last part of what it printed
@@ -57,8 +59,8 @@ class StarterProcess {
   bool signalled_ = false;  // by us
   int waitStatus_ = 0;
   TimePoint endedAt_;
-  const JobPlan& plan_;
+  const launch::plan::JobPlan& plan_;
   const std::vector<std::string> lender_;
 };
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

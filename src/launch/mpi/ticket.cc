@@ -15,7 +15,7 @@
 #include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 constexpr std::uint32_t kMostBytes = std::uint32_t{4} << 20;
@@ -130,4 +130,4 @@ Result<Ticket> receiveTicket(int socket, Deadline deadline) {
   return ticket;
 }
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

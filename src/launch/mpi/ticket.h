@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 
 struct Ticket {
   std::vector<std::string> variables;  // NAME=value
@@ -36,4 +36,4 @@ Status sendTicket(int socket, const std::vector<std::string>& variables, int man
                   Deadline deadline);
 Result<Ticket> receiveTicket(int socket, Deadline deadline);
 
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-namespace farandole {
+namespace farandole::launch::output {
 namespace {
 
 constexpr const char* kErase = "\r\033[K";
@@ -88,4 +88,4 @@ bool wantsColour(Stream stream) {
   return ::isatty(static_cast<int>(stream) + 1) == 1;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

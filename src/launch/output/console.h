@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "launch/output/output_writer.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 
 class Console {
  public:
@@ -55,4 +55,4 @@ class Console {
 // Whether colours are welcome on that stream: a terminal that can, and no NO_COLOR.
 bool wantsColour(Stream stream);
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

@@ -1,6 +1,6 @@
 #include "launch/output/last_lines.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 namespace {
 
 constexpr std::size_t kLongest = 1000;
@@ -30,4 +30,4 @@ std::string LastLines::get(int count) const {
   return text_.substr(begin);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace farandole {
+namespace farandole::launch::output {
 
 class LastLines {
  public:
@@ -17,4 +17,4 @@ class LastLines {
   std::string text_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

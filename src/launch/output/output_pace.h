@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 
 class OutputPace {
  public:
@@ -47,4 +47,4 @@ class OutputPace {
   TimePoint until_{};
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 
 struct OutputWriter::Shared {
   explicit Shared(int fd) : wakeFd(fd) {}
@@ -185,4 +185,4 @@ void OutputWriter::run(const std::shared_ptr<Shared>& shared) {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace farandole {
+namespace farandole::launch::output {
 
 enum class Stream : int { kOut = 0, kErr = 1 };
 
@@ -51,4 +51,4 @@ class OutputWriter {
   bool started_ = false;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

@@ -11,7 +11,7 @@
 
 #include "base/own_link.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 namespace {
 
 std::string makePrefix(int rank, Stream stream, const OutputFormat& format) {
@@ -230,4 +230,4 @@ std::string RankOutput::lastLines(int count) const {
   return all.get(count);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

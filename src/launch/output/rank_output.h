@@ -17,7 +17,7 @@
 #include "launch/output/last_lines.h"
 #include "launch/output/output_writer.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 
 struct OutputFormat {
   bool prefix = true;            // [0]<stdout>:
@@ -75,4 +75,4 @@ class RankOutput {
   LastLines tail_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::output

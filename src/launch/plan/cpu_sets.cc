@@ -7,15 +7,16 @@
 
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::launch::plan {
 namespace {
 
 Binding unbound(int localRanks, std::string note = {}) {
-  return {std::vector<CpuSet>(static_cast<std::size_t>(localRanks)), std::move(note)};
+  return {std::vector<process::CpuSet>(static_cast<std::size_t>(localRanks)), std::move(note)};
 }
 
-CpuSet joined(const std::vector<CpuSet>& groups, std::size_t begin, std::size_t end) {
-  CpuSet cpus;
+process::CpuSet joined(const std::vector<process::CpuSet>& groups, std::size_t begin,
+                       std::size_t end) {
+  process::CpuSet cpus;
   for (std::size_t i = begin; i < end; ++i) {
     cpus.insert(cpus.end(), groups[i].begin(), groups[i].end());
   }
@@ -23,7 +24,7 @@ CpuSet joined(const std::vector<CpuSet>& groups, std::size_t begin, std::size_t 
   return cpus;
 }
 
-Binding bindToCores(int localRanks, const std::vector<CpuSet>& cores) {
+Binding bindToCores(int localRanks, const std::vector<process::CpuSet>& cores) {
   const auto ranks = static_cast<std::size_t>(localRanks);
   const std::size_t each = cores.size() / ranks;
   if (each == 0) {
@@ -37,7 +38,7 @@ Binding bindToCores(int localRanks, const std::vector<CpuSet>& cores) {
   return binding;
 }
 
-Binding bindToNodes(int localRanks, const std::vector<CpuSet>& nodes) {
+Binding bindToNodes(int localRanks, const std::vector<process::CpuSet>& nodes) {
   const auto ranks = static_cast<std::size_t>(localRanks);
   if (nodes.empty()) return unbound(localRanks, "not bound: no CPUs are known");
   Binding binding;
@@ -61,19 +62,19 @@ Result<BindTo> parseBindTo(std::string_view word) {
   return Status::invalid("--bind-to " + quoted(word) + ": write core, numa or none");
 }
 
-Binding bindingFor(BindTo bindTo, int localRanks, const CpuTopology& topology,
-                   const CpuSet& allowed) {
+Binding bindingFor(BindTo bindTo, int localRanks, const process::CpuTopology& topology,
+                   const process::CpuSet& allowed) {
   if (localRanks < 1) return {};
   switch (bindTo) {
     case BindTo::kNone: return unbound(localRanks);
-    case BindTo::kCore: return bindToCores(localRanks, coresOf(topology, allowed));
-    case BindTo::kNuma: return bindToNodes(localRanks, nodesOf(topology, allowed));
+    case BindTo::kCore: return bindToCores(localRanks, process::coresOf(topology, allowed));
+    case BindTo::kNuma: return bindToNodes(localRanks, process::nodesOf(topology, allowed));
   }
   return unbound(localRanks);
 }
 
-Result<Binding> bindingFromSets(const std::vector<CpuSet>& sets, int localRanks,
-                                const CpuSet& allowed) {
+Result<Binding> bindingFromSets(const std::vector<process::CpuSet>& sets, int localRanks,
+                                const process::CpuSet& allowed) {
   if (sets.size() < static_cast<std::size_t>(localRanks)) {
     return Status::invalid("--cpus has " + countOf(static_cast<int>(sets.size()), "set") +
                            ", but there are " + std::to_string(localRanks) +
@@ -81,30 +82,31 @@ Result<Binding> bindingFromSets(const std::vector<CpuSet>& sets, int localRanks,
   }
   Binding binding;
   for (int rank = 0; rank < localRanks; ++rank) {
-    const CpuSet& wanted = sets[static_cast<std::size_t>(rank)];
-    CpuSet usable = commonCpus(wanted, allowed);
+    const process::CpuSet& wanted = sets[static_cast<std::size_t>(rank)];
+    process::CpuSet usable = process::commonCpus(wanted, allowed);
     if (usable.empty()) {
-      return Status::invalid("--cpus: none of the CPUs " + formatCpuList(wanted) +
+      return Status::invalid("--cpus: none of the CPUs " + process::formatCpuList(wanted) +
                              " of local rank " + std::to_string(rank) +
-                             " may be used here; allowed are " + formatCpuList(allowed));
+                             " may be used here; allowed are " + process::formatCpuList(allowed));
     }
     if (usable.size() < wanted.size() && binding.note.empty()) {
-      binding.note = "of the CPUs " + formatCpuList(wanted) + " of local rank " +
-                     std::to_string(rank) + " only " + formatCpuList(usable) + " are allowed";
+      binding.note = "of the CPUs " + process::formatCpuList(wanted) + " of local rank " +
+                     std::to_string(rank) + " only " + process::formatCpuList(usable) +
+                     " are allowed";
     }
     binding.sets.push_back(std::move(usable));
   }
   return binding;
 }
 
-std::vector<int> threadsPerRank(const Binding& binding, const CpuTopology& topology,
-                                const CpuSet& allowed, int usableCpus) {
-  std::map<CpuSet, int> sharers;
-  for (const CpuSet& set : binding.sets) ++sharers[set];
+std::vector<int> threadsPerRank(const Binding& binding, const process::CpuTopology& topology,
+                                const process::CpuSet& allowed, int usableCpus) {
+  std::map<process::CpuSet, int> sharers;
+  for (const process::CpuSet& set : binding.sets) ++sharers[set];
   std::vector<int> threads;
   std::int64_t sum = 0;
-  for (const CpuSet& set : binding.sets) {
-    const auto cores = coresOf(topology, set.empty() ? allowed : set).size();
+  for (const process::CpuSet& set : binding.sets) {
+    const auto cores = process::coresOf(topology, set.empty() ? allowed : set).size();
     threads.push_back(std::max(1, static_cast<int>(cores) / sharers[set]));
     sum += threads.back();
   }
@@ -115,4 +117,4 @@ std::vector<int> threadsPerRank(const Binding& binding, const CpuTopology& topol
   return threads;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

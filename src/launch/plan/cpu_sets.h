@@ -10,7 +10,7 @@
 #include "process/cpu_list.h"
 #include "process/cpu_topology.h"
 
-namespace farandole {
+namespace farandole::launch::plan {
 
 enum class BindTo {
   kNone,
@@ -22,22 +22,22 @@ enum class BindTo {
 Result<BindTo> parseBindTo(std::string_view word);
 
 struct Binding {
-  std::vector<CpuSet> sets;  // by local rank; an empty set: not bound
-  std::string note;          // for the user, if not empty: why it is not as asked
+  std::vector<process::CpuSet> sets;  // by local rank; an empty set: not bound
+  std::string note;                   // for the user, if not empty: why it is not as asked
 };
 
-Binding bindingFor(BindTo bindTo, int localRanks, const CpuTopology& topology,
-                   const CpuSet& allowed);
+Binding bindingFor(BindTo bindTo, int localRanks, const process::CpuTopology& topology,
+                   const process::CpuSet& allowed);
 
 // The sets that --cpus gives: an error if there are fewer than ranks or none of a set's CPUs is
 // allowed; CPUs that are not allowed are dropped with a note.
-Result<Binding> bindingFromSets(const std::vector<CpuSet>& sets, int localRanks,
-                                const CpuSet& allowed);
+Result<Binding> bindingFromSets(const std::vector<process::CpuSet>& sets, int localRanks,
+                                const process::CpuSet& allowed);
 
 // The threads of each rank: the physical cores it has, shared with the ranks on the same ones, but
 // together not more than `usableCpus` (allowedCpus(): a cgroup may allow less time than CPUs); at
 // least 1.
-std::vector<int> threadsPerRank(const Binding& binding, const CpuTopology& topology,
-                                const CpuSet& allowed, int usableCpus);
+std::vector<int> threadsPerRank(const Binding& binding, const process::CpuTopology& topology,
+                                const process::CpuSet& allowed, int usableCpus);
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -15,7 +15,7 @@
 #include "process/command_lookup.h"
 #include "process/cpus.h"
 
-namespace farandole {
+namespace farandole::launch::plan {
 
 Result<int> freePort() {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -32,16 +32,17 @@ Result<int> freePort() {
 
 namespace {
 
-Result<Binding> bindingOf(const JobPlan& plan, const CpuTopology& topology, const CpuSet& allowed) {
+Result<Binding> bindingOf(const JobPlan& plan, const process::CpuTopology& topology,
+                          const process::CpuSet& allowed) {
   const int ranks = static_cast<int>(plan.ranks.size());
   if (plan.cpuSets.empty()) {
     auto bindTo = parseBindTo(plan.bindTo.empty() ? "none" : plan.bindTo);
     if (!bindTo.ok()) return bindTo.status();
     return bindingFor(*bindTo, ranks, topology, allowed);
   }
-  std::vector<CpuSet> sets;
+  std::vector<process::CpuSet> sets;
   for (const std::string& text : plan.cpuSets) {
-    auto set = parseCpuList(text);
+    auto set = process::parseCpuList(text);
     if (!set.ok()) return set.status();
     sets.push_back(std::move(*set));
   }
@@ -53,17 +54,18 @@ Status settleProcessors(JobPlan& plan, std::vector<std::string>* notes) {
   const bool bound = !plan.cpuSets.empty() || !plan.bindTo.empty();
   const bool told = plan.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
   if (!bound && !told) {
-    const int share = std::max(1, allowedCpus() / static_cast<int>(plan.ranks.size()));
+    const int share = std::max(1, process::allowedCpus() / static_cast<int>(plan.ranks.size()));
     for (RankPlan& rank : plan.ranks) rank.threads = share;
   }
   for (RankPlan& rank : plan.ranks) rank.threads = std::max(rank.threads, plan.threads);
   if (!bound) return {};
-  const CpuSet allowed = affinityCpuSet();
-  const CpuTopology topology = readCpuTopology();
+  const process::CpuSet allowed = process::affinityCpuSet();
+  const process::CpuTopology topology = process::readCpuTopology();
   auto binding = bindingOf(plan, topology, allowed);
   if (!binding.ok()) return binding.status();
   if (!binding->note.empty() && notes != nullptr) notes->push_back(binding->note);
-  const std::vector<int> threads = threadsPerRank(*binding, topology, allowed, allowedCpus());
+  const std::vector<int> threads =
+      threadsPerRank(*binding, topology, allowed, process::allowedCpus());
   for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
     const auto local = static_cast<std::size_t>(plan.ranks[i].localRank);
     if (local < binding->sets.size()) plan.ranks[i].cpus = binding->sets[local];
@@ -116,12 +118,12 @@ Status settle(JobPlan& plan, std::vector<std::string>* notes) {
     return Status::invalid("there is no folder '" + plan.folder +
                            "': make it (mkdir -p), mount it, or name another with --wdir");
   }
-  auto resolved = lookUpCommand(std::move(plan.command));
+  auto resolved = process::lookUpCommand(std::move(plan.command));
   if (!resolved.ok()) return resolved.status();
-  FARANDOLE_RETURN_IF_ERROR(checkScript(*resolved));
+  FARANDOLE_RETURN_IF_ERROR(process::checkScript(*resolved));
   plan.command = std::move(resolved->arguments);
   plan.program = std::move(resolved->program);
   return settleProcessors(plan, notes);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

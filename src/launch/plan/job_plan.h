@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "launch/ssh/ssh_command.h"
 
-namespace farandole {
+namespace farandole::launch::plan {
 
 struct RankPlan {
   int rank = 0;
@@ -30,8 +30,8 @@ struct RankPlan {
 
 struct HostPlan {
   std::string name;
-  bool local = true;  // this machine: no ssh
-  SshTarget ssh;      // unless local
+  bool local = true;           // this machine: no ssh
+  launch::ssh::SshTarget ssh;  // unless local
   int slots = 1;
   std::string advertise{};  // where its ranks are reached from outside, "" if that is found out
 };
@@ -78,4 +78,4 @@ JobPlan planLocalJob(int size, std::vector<std::string> command);
 // A port that is free on this machine now. Scripts for torch.distributed open it on rank 0's host.
 Result<int> freePort();
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace farandole {
+namespace farandole::launch::plan {
 namespace {
 
 constexpr std::string_view kNames[] = {
@@ -79,4 +79,4 @@ PassedEnvironment passedEnvironment(const char* const* environment) {
   return passed;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace farandole {
+namespace farandole::launch::plan {
 
 // Those that decide which programs and libraries are found (PATH, virtual environments, conda,
 // LD_LIBRARY_PATH, PYTHONPATH), threads (OMP_*, KMP_*), and the families of the field (HOROVOD_*,
@@ -31,4 +31,4 @@ bool startsWithAny(std::string_view name, const auto& prefixes) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace farandole {
+namespace farandole::launch::plan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,4 +39,4 @@ void addPythonPath(std::vector<std::string>& environment) {
   }
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole {
+namespace farandole::launch::plan {
 
 // Puts the folder of the start-up hook (python/farandole_hooks) first into PYTHONPATH of this
 // environment ("NAME=value"). That folder holds nothing but the hook, so it hides nothing of the
@@ -12,4 +12,4 @@ namespace farandole {
 // changes nothing.
 void addPythonPath(std::vector<std::string>& environment);
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -8,7 +8,7 @@
 #include "launch/plan/passed_environment.h"
 #include "launch/plan/python_path.h"
 
-namespace farandole {
+namespace farandole::launch::plan {
 namespace {
 
 using Value = std::string (*)(const JobPlan&, const RankPlan&);
@@ -148,4 +148,4 @@ std::vector<std::string> rankEnvironment(const JobPlan& plan, const RankPlan& ra
   return environment;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

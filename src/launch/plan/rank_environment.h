@@ -7,7 +7,7 @@
 
 #include "launch/plan/job_plan.h"
 
-namespace farandole {
+namespace farandole::launch::plan {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
@@ -19,4 +19,4 @@ Variables rankVariables(const JobPlan& plan, const RankPlan& rank);
 std::vector<std::string> rankEnvironment(const JobPlan& plan, const RankPlan& rank,
                                          const char* const* inherited);
 
-}  // namespace farandole
+}  // namespace farandole::launch::plan

@@ -20,7 +20,7 @@
 #include "process/machine_identity.h"
 #include "process/poll_round.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 using std::chrono::milliseconds;
@@ -33,7 +33,7 @@ void makeNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NON
 
 // What the launcher's user has chosen, on top of what sshd gave us. Its PATH comes first; what only
 // this machine has stays behind it.
-void adoptEnvironment(const JobPlan& plan) {
+void adoptEnvironment(const launch::plan::JobPlan& plan) {
   for (const auto& [name, value] : plan.environment) {
     std::string text = value;
     if (const char* own = name == "PATH" ? std::getenv("PATH") : nullptr)
@@ -54,7 +54,7 @@ Agent::~Agent() = default;
 
 Status Agent::prepare() {
   // Descriptors 0 and 1 become the ranks' nothing; the pipe is ours alone.
-  auto signals = SignalEvents::open();
+  auto signals = process::SignalEvents::open();
   if (!signals.ok()) return signals.status();
   signals_ = std::move(*signals);
   makeNonBlocking(0);
@@ -64,12 +64,12 @@ Status Agent::prepare() {
   Hello hello;
   hello.version = FARANDOLE_VERSION;
   hello.hostName = hostName();
-  hello.machine = machineIdentity();
+  hello.machine = process::machineIdentity();
   hello.sshConnection = variable("SSH_CONNECTION");
-  hello.network = networkIdentity();
+  hello.network = process::networkIdentity();
   hello.addresses = ownAddresses();
-  hello.cpus = allowedCpus();
-  if (Result<int> port = freePort(); port.ok()) hello.freePort = *port;
+  hello.cpus = process::allowedCpus();
+  if (Result<int> port = launch::plan::freePort(); port.ok()) hello.freePort = *port;
   send(std::string(kGreeting) + treeId() + "\n");
   send(encodeHello(hello));
   return {};
@@ -92,7 +92,7 @@ void Agent::step(Duration limit) {
   const bool rests = pace_.rests(now);
   const bool mayWrite = !broken_ && !rests && (!out_.empty() || splice_.busy() || full_);
   const bool mayRead = mayReadOutput() && !rests;
-  PollRound round;
+  process::PollRound round;
   round.on(signals_->fd(), POLLIN, [this] { handleSignals(); });
   round.on(mail_.fd(), POLLIN, [this] { passMail(); });
   round.on(broken_ ? -1 : 0, POLLIN, [this] { receive(); });
@@ -124,7 +124,7 @@ void Agent::receive() {
   heard_ = Clock::now();
   decoder_.feed({buffer.data(), static_cast<std::size_t>(n)});
   while (!finish_ && !broken_) {
-    Result<std::optional<wire::Frame>> frame = decoder_.next();
+    Result<std::optional<bootstrap::wire::Frame>> frame = decoder_.next();
     if (!frame.ok()) broken_ = true;
     if (!frame.ok() || !*frame) return;
     handle(fromWire(std::move(**frame)));
@@ -134,7 +134,8 @@ void Agent::receive() {
 void Agent::handle(Frame frame) {
   switch (frame.type) {
     case Type::kStart:
-      if (Result<JobPlan> plan = decodeStart(frame.body); plan.ok() && server_ == nullptr) {
+      if (Result<launch::plan::JobPlan> plan = decodeStart(frame.body);
+          plan.ok() && server_ == nullptr) {
         const Status prepared = prepareJob(std::move(*plan));
         return prepared.ok() ? send(encode(Type::kPrepared)) : refuse(prepared.message());
       }
@@ -163,7 +164,7 @@ void Agent::handle(Frame frame) {
       }
       break;
     case Type::kRankEndedElsewhere:
-      if (Result<RankEnd> end = decodeElsewhere(frame.body); end.ok()) {
+      if (Result<bootstrap::RankEnd> end = decodeElsewhere(frame.body); end.ok()) {
         if (server_) server_->rankEnded(*end);
         return;
       }
@@ -184,19 +185,19 @@ void Agent::handle(Frame frame) {
   broken_ = true;
 }
 
-Status Agent::prepareJob(JobPlan plan) {
+Status Agent::prepareJob(launch::plan::JobPlan plan) {
   plan_ = std::move(plan);
   adoptEnvironment(plan_);
-  FARANDOLE_RETURN_IF_ERROR(settle(plan_));
+  FARANDOLE_RETURN_IF_ERROR(launch::plan::settle(plan_));
   FARANDOLE_RETURN_IF_ERROR(ranks_.allowDescriptors(plan_.ranks.size()));
   FARANDOLE_RETURN_IF_ERROR(ranks_.open(plan_));
-  AgentServer::Options options;
+  bootstrap::AgentServer::Options options;
   options.job = plan_.job;
   options.secret = plan_.secret;
   options.size = plan_.size();
   options.host = plan_.ranks.front().host;
   options.toFirst = [this](int rank, std::string bytes) { mail_.put(rank, std::move(bytes)); };
-  auto server = AgentServer::start(std::move(options));
+  auto server = bootstrap::AgentServer::start(std::move(options));
   if (!server.ok()) return server.status();
   server_ = std::move(*server);
   plan_.agentAddress = server_->address();
@@ -213,7 +214,8 @@ Status Agent::startJob() {
   if (input_) makeNonBlocking(input_.get());
   FARANDOLE_RETURN_IF_ERROR(ranks_.start(plan_, rankEnd.get(), signals_->inherited()));
   std::vector<std::pair<int, int>> pids;
-  for (const RankProcess& rank : ranks_.all()) pids.emplace_back(rank.rank(), rank.pid());
+  for (const launch::local::RankProcess& rank : ranks_.all())
+    pids.emplace_back(rank.rank(), rank.pid());
   send(encodePids(pids));
   storeMayOpen_ = plan_.size() > 1 && plan_.ranks.front().rank == 0;
   return {};
@@ -276,7 +278,7 @@ void Agent::checkTime() {
   }
   if (storeMayOpen_ && now >= nextLook_) {
     nextLook_ = now + kLookEvery;
-    storeMayOpen_ = !isListening(plan_.masterPort);
+    storeMayOpen_ = !process::isListening(plan_.masterPort);
     if (!storeMayOpen_) send(encode(Type::kNoticed));
   }
   if (!held_ && now - heard_ > kSilence) {
@@ -302,7 +304,7 @@ void Agent::leave(bool inOrder) {
   ranks_.close();
 }
 
-bool Agent::takeFrom(int rank, Stream stream, int pipe) {
+bool Agent::takeFrom(int rank, launch::output::Stream stream, int pipe) {
   if (broken_ || !splice_.possible()) return false;
   // Another rank was first; this one is asked about again when there is room.
   if (!out_.empty() || splice_.busy() || full_) return true;
@@ -322,7 +324,7 @@ void Agent::aboutToDrain() {
   if (splice_.busy()) out_.pushFirst(splice_.recall());
 }
 
-void Agent::rankWrote(int rank, Stream stream, std::string_view bytes) {
+void Agent::rankWrote(int rank, launch::output::Stream stream, std::string_view bytes) {
   pace_.took(bytes.size());
   while (!bytes.empty()) {
     const std::string_view chunk = bytes.substr(0, kMaxChunk);
@@ -341,7 +343,7 @@ void Agent::guardianReplaced(const Status& status) {
                status.message().c_str());
 }
 
-void Agent::rankEnded(RankEnd end, bool ordered) {
+void Agent::rankEnded(bootstrap::RankEnd end, bool ordered) {
   // What it reported before it ended must be told before its end.
   if (server_) static_cast<void>(server_->reports());
   passMail();
@@ -349,4 +351,4 @@ void Agent::rankEnded(RankEnd end, bool ordered) {
   if (end.rank == 0) input_.reset();
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -24,9 +24,9 @@
 #include "launch/remote/output_splice.h"
 #include "process/signals.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
-class Agent : private LocalRanks::Listener {
+class Agent : private launch::local::LocalRanks::Listener {
  public:
   Agent();
   ~Agent() override;
@@ -39,7 +39,7 @@ class Agent : private LocalRanks::Listener {
   void step(Duration limit);
   void receive();
   void handle(Frame frame);
-  Status prepareJob(JobPlan plan);
+  Status prepareJob(launch::plan::JobPlan plan);
   Status startJob();
   void refuse(const std::string& why);
   void takeInput(std::string_view bytes);
@@ -55,25 +55,25 @@ class Agent : private LocalRanks::Listener {
   bool mayReadOutput() const { return credit_ > 0 && out_.empty() && !splice_.busy() && !full_; }
   void flush();
 
-  void rankWrote(int rank, Stream stream, std::string_view bytes) override;
-  bool takeFrom(int rank, Stream stream, int pipe) override;
+  void rankWrote(int rank, launch::output::Stream stream, std::string_view bytes) override;
+  bool takeFrom(int rank, launch::output::Stream stream, int pipe) override;
   void aboutToDrain() override;
-  void rankEnded(RankEnd end, bool ordered) override;
+  void rankEnded(bootstrap::RankEnd end, bool ordered) override;
   void otherEnded(pid_t, const siginfo_t&) override {}
   void guardianReplaced(const Status& status) override;
 
-  std::optional<SignalEvents> signals_;
-  LocalRanks ranks_;
+  std::optional<process::SignalEvents> signals_;
+  launch::local::LocalRanks ranks_;
   Mailbox mail_;
-  std::unique_ptr<AgentServer> server_;
-  JobPlan plan_;
-  ProbeService probe_;  // for the doctor
+  std::unique_ptr<bootstrap::AgentServer> server_;
+  launch::plan::JobPlan plan_;
+  launch::facts::ProbeService probe_;  // for the doctor
 
-  wire::FrameDecoder decoder_{maxBody};
-  OutBuffer out_;
+  bootstrap::wire::FrameDecoder decoder_{maxBody};
+  bootstrap::OutBuffer out_;
   OutputSplice splice_;
   bool full_ = false;  // the pipe had no room for the head of the next output
-  OutputPace pace_;
+  launch::output::OutputPace pace_;
   std::int64_t credit_ = static_cast<std::int64_t>(kOutputWindow);
 
   UniqueFd input_;  // rank 0's stdin, if it is here
@@ -90,4 +90,4 @@ class Agent : private LocalRanks::Listener {
   bool broken_ = false;  // the pipe
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -9,10 +9,10 @@
 #include "launch/remote/tree.h"
 #include "process/own_command.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 int agentMain(const std::vector<std::string>& words) {
-  const std::string root = std::filesystem::path(ownProgram()).parent_path().parent_path();
+  const std::string root = std::filesystem::path(process::ownProgram()).parent_path().parent_path();
   if (words.size() == 2 && words[1] == "--id") {
     std::puts(treeId().c_str());
     return 0;
@@ -31,4 +31,4 @@ int agentMain(const std::vector<std::string>& words) {
   return Agent().run();
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

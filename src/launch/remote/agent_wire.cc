@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 using Reader = ByteReader;
@@ -53,7 +53,9 @@ Pairs pairs(Reader& reader) {
 }
 
 // The body of a frame of the bootstrap's.
-std::string_view bodyOf(std::string_view frame) { return frame.substr(wire::kHeaderBytes); }
+std::string_view bodyOf(std::string_view frame) {
+  return frame.substr(bootstrap::wire::kHeaderBytes);
+}
 
 }  // namespace
 
@@ -86,14 +88,14 @@ std::optional<std::size_t> maxBody(std::uint16_t type) {
   return std::nullopt;
 }
 
-Frame fromWire(wire::Frame frame) {
+Frame fromWire(bootstrap::wire::Frame frame) {
   return {static_cast<Type>(static_cast<std::uint16_t>(frame.type)), frame.id,
           std::move(frame.body)};
 }
 
 std::string encode(Type type, std::string_view body, std::uint64_t id) {
   const std::size_t limit = maxBody(static_cast<std::uint16_t>(type)).value_or(0);
-  return wire::encodeFrame(static_cast<std::uint16_t>(type), id, body.substr(0, limit));
+  return bootstrap::wire::encodeFrame(static_cast<std::uint16_t>(type), id, body.substr(0, limit));
 }
 
 std::string encodeNumber(Type type, std::uint32_t value) {
@@ -114,7 +116,7 @@ std::string encodeHello(const Hello& hello) {
   return encode(Type::kHello, body);
 }
 
-std::string encodeStart(const JobPlan& plan) {
+std::string encodeStart(const launch::plan::JobPlan& plan) {
   std::string body;
   for (const std::string* text : {&plan.job, &plan.secret, &plan.masterAddress, &plan.folder,
                                   &plan.interfaces, &plan.bindTo}) {
@@ -129,7 +131,7 @@ std::string encodeStart(const JobPlan& plan) {
   appendPairs(body, plan.environment);
   appendWords(body, plan.cpuSets);
   appendInteger(body, static_cast<std::uint32_t>(plan.ranks.size()));
-  for (const RankPlan& rank : plan.ranks) {
+  for (const launch::plan::RankPlan& rank : plan.ranks) {
     for (const int value :
          {rank.rank, rank.localRank, rank.localSize, rank.crossRank, rank.crossSize}) {
       appendNumber(body, value);
@@ -148,26 +150,27 @@ std::string encodePids(const std::vector<std::pair<int, int>>& pids) {
   return encode(Type::kStarted, body);
 }
 
-std::string encodeOutputHead(int rank, Stream stream, std::size_t bytes) {
-  std::string head = wire::encodeHeader(static_cast<std::uint16_t>(Type::kOutput), 0, 8 + bytes);
+std::string encodeOutputHead(int rank, launch::output::Stream stream, std::size_t bytes) {
+  std::string head =
+      bootstrap::wire::encodeHeader(static_cast<std::uint16_t>(Type::kOutput), 0, 8 + bytes);
   appendNumber(head, rank);
   appendNumber(head, static_cast<int>(stream));
   return head;
 }
 
-std::string encodeOutput(int rank, Stream stream, std::string_view bytes) {
+std::string encodeOutput(int rank, launch::output::Stream stream, std::string_view bytes) {
   return encodeOutputHead(rank, stream, bytes.size()).append(bytes);
 }
 
-std::string encodeRankEnded(const RankEnd& end, bool ordered) {
+std::string encodeRankEnded(const bootstrap::RankEnd& end, bool ordered) {
   std::string body;
   appendNumber(body, ordered ? 1 : 0);
-  body += bodyOf(wire::encodeRankEnd(end));
+  body += bodyOf(bootstrap::wire::encodeRankEnd(end));
   return encode(Type::kRankEnded, body);
 }
 
-std::string encodeElsewhere(const RankEnd& end) {
-  const std::string frame = wire::encodeRankEnd(end);
+std::string encodeElsewhere(const bootstrap::RankEnd& end) {
+  const std::string frame = bootstrap::wire::encodeRankEnd(end);
   return encode(Type::kRankEndedElsewhere, bodyOf(frame));
 }
 
@@ -199,9 +202,9 @@ Result<Hello> decodeHello(std::string_view body) {
   return hello;
 }
 
-Result<JobPlan> decodeStart(std::string_view body) {
+Result<launch::plan::JobPlan> decodeStart(std::string_view body) {
   Reader reader(body);
-  JobPlan plan;
+  launch::plan::JobPlan plan;
   for (std::string* text : {&plan.job, &plan.secret, &plan.masterAddress, &plan.folder,
                             &plan.interfaces, &plan.bindTo}) {
     *text = reader.text(kMaxWord);
@@ -219,12 +222,12 @@ Result<JobPlan> decodeStart(std::string_view body) {
   const std::uint32_t count = reader.count(24);
   bool sane = plan.total >= 1 && count >= 1;
   for (std::uint32_t i = 0; i < count && reader.good(); ++i) {
-    RankPlan rank;
+    launch::plan::RankPlan rank;
     for (int* value :
          {&rank.rank, &rank.localRank, &rank.localSize, &rank.crossRank, &rank.crossSize}) {
       *value = number(reader);
     }
-    rank.host = reader.text(wire::kMaxHost);
+    rank.host = reader.text(bootstrap::wire::kMaxHost);
     rank.hostIndex = plan.hostIndex;
     sane = sane && rank.rank >= 0 && rank.rank < plan.total && rank.localRank >= 0 &&
            rank.localRank < rank.localSize;
@@ -252,7 +255,7 @@ Result<Output> decodeOutput(std::string_view body) {
   const int stream = number(reader);
   output.bytes = reader.remainder();
   if (!reader.good() || stream < 0 || stream > 1) return malformed("output");
-  output.stream = static_cast<Stream>(stream);
+  output.stream = static_cast<launch::output::Stream>(stream);
   return output;
 }
 
@@ -261,12 +264,14 @@ Result<Ended> decodeRankEnded(std::string_view body) {
   const int ordered = number(reader);
   const std::string_view rest = reader.remainder();
   if (!reader.good() || ordered < 0 || ordered > 1) return malformed("end of a rank");
-  Result<RankEnd> end = wire::decodeRankEnd(rest);
+  Result<bootstrap::RankEnd> end = bootstrap::wire::decodeRankEnd(rest);
   if (!end.ok()) return end.status();
   return Ended{std::move(*end), ordered == 1};
 }
 
-Result<RankEnd> decodeElsewhere(std::string_view body) { return wire::decodeRankEnd(body); }
+Result<bootstrap::RankEnd> decodeElsewhere(std::string_view body) {
+  return bootstrap::wire::decodeRankEnd(body);
+}
 
 Result<Relay> decodeRelay(std::string_view body) {
   Reader reader(body);
@@ -277,4 +282,4 @@ Result<Relay> decodeRelay(std::string_view body) {
   return relay;
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

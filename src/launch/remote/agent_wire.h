@@ -18,7 +18,7 @@
 #include "launch/output/output_writer.h"
 #include "launch/plan/job_plan.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 inline constexpr std::string_view kGreeting = "FARANDOLE-AGENT ";
 // The remote script has found no tree of ours and waits for one. What machine it is; if it has a
@@ -74,7 +74,7 @@ struct Frame {
   std::uint64_t id;
   std::string body;
 };
-Frame fromWire(wire::Frame frame);
+Frame fromWire(bootstrap::wire::Frame frame);
 // With a body that still lies in the decoder.
 struct FrameView {
   Type type;
@@ -97,22 +97,22 @@ std::string encode(Type type, std::string_view body = {}, std::uint64_t id = 0);
 std::string encodeNumber(Type type, std::uint32_t number);
 std::string encodeHello(const Hello& hello);
 // The plan with the ranks of the machine it is sent to. Secret and environment travel in it.
-std::string encodeStart(const JobPlan& plan);
+std::string encodeStart(const launch::plan::JobPlan& plan);
 std::string encodePids(const std::vector<std::pair<int, int>>& pids);
-std::string encodeOutput(int rank, Stream stream, std::string_view bytes);
+std::string encodeOutput(int rank, launch::output::Stream stream, std::string_view bytes);
 // All of that frame but the bytes, which follow it.
-std::string encodeOutputHead(int rank, Stream stream, std::size_t bytes);
-std::string encodeRankEnded(const RankEnd& end, bool ordered);
-std::string encodeElsewhere(const RankEnd& end);
+std::string encodeOutputHead(int rank, launch::output::Stream stream, std::size_t bytes);
+std::string encodeRankEnded(const bootstrap::RankEnd& end, bool ordered);
+std::string encodeElsewhere(const bootstrap::RankEnd& end);
 std::string encodeRelay(Type type, int rank, std::string_view frame);
 
 struct Output {
   int rank = 0;
-  Stream stream = Stream::kOut;
+  launch::output::Stream stream = launch::output::Stream::kOut;
   std::string_view bytes;  // of the body it was decoded from
 };
 struct Ended {
-  RankEnd end;
+  bootstrap::RankEnd end;
   bool ordered = false;
 };
 struct Relay {
@@ -122,11 +122,11 @@ struct Relay {
 
 Result<std::uint32_t> decodeNumber(std::string_view body);
 Result<Hello> decodeHello(std::string_view body);
-Result<JobPlan> decodeStart(std::string_view body);
+Result<launch::plan::JobPlan> decodeStart(std::string_view body);
 Result<std::vector<std::pair<int, int>>> decodePids(std::string_view body);
 Result<Output> decodeOutput(std::string_view body);
 Result<Ended> decodeRankEnded(std::string_view body);
-Result<RankEnd> decodeElsewhere(std::string_view body);
+Result<bootstrap::RankEnd> decodeElsewhere(std::string_view body);
 Result<Relay> decodeRelay(std::string_view body);
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -2,7 +2,7 @@
 
 #include "launch/remote/agent_wire.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 void BootstrapRelay::deliver() {
   for (auto& [rank, frame] : mail_.take()) {
@@ -11,4 +11,4 @@ void BootstrapRelay::deliver() {
   }
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -10,16 +10,17 @@
 #include "launch/remote/mailbox.h"
 #include "launch/remote/remote_hosts.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 // Owned by the launcher, main thread, but for toRank().
 class BootstrapRelay {
  public:
   // Both may be gone when it is destroyed. Of the plan it needs only where each rank is.
-  BootstrapRelay(const JobPlan& plan, RemoteHosts& hosts) : plan_(plan), hosts_(hosts) {}
+  BootstrapRelay(const launch::plan::JobPlan& plan, RemoteHosts& hosts)
+      : plan_(plan), hosts_(hosts) {}
 
   Status open() { return mail_.open(); }
-  void connect(AgentServer& server) { server_ = &server; }
+  void connect(bootstrap::AgentServer& server) { server_ = &server; }
 
   // Any thread: the server's answer to a rank.
   void toRank(int rank, std::string frame) { mail_.put(rank, std::move(frame)); }
@@ -32,10 +33,10 @@ class BootstrapRelay {
   }
 
  private:
-  const JobPlan& plan_;
+  const launch::plan::JobPlan& plan_;
   RemoteHosts& hosts_;
   Mailbox mail_;
-  AgentServer* server_ = nullptr;
+  bootstrap::AgentServer* server_ = nullptr;
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

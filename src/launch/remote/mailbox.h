@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 // put() from any thread, the rest from the one that reads.
 class Mailbox {
@@ -49,4 +49,4 @@ class Mailbox {
   std::vector<Letter> letters_;  // guarded by mutex_
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

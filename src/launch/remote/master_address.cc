@@ -9,7 +9,7 @@
 #include "launch/hosts/locality.h"
 #include "launch/hosts/name_lookup.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 // 0: the client's address, 2: the server's.
@@ -25,9 +25,9 @@ std::string field(const std::string& connection, int index) {
 // Asks the routing table; nothing is sent.
 std::string ownAddressToward(const std::string& name, Deadline deadline) {
   constexpr int kDiscard = 9;
-  const auto found = lookUpName(name, kDiscard, deadline);
+  const auto found = launch::hosts::lookUpName(name, kDiscard, deadline);
   if (!found) return {};
-  for (const NameAddress& to : found->addresses) {
+  for (const launch::hosts::NameAddress& to : found->addresses) {
     const UniqueFd fd(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
@@ -54,9 +54,9 @@ std::string launcherSeenFrom(const SeenFrom& host) { return field(host.sshConnec
 std::string ownAddressFor(const std::vector<SeenFrom>& others) {
   for (const SeenFrom& host : others) {
     const std::string seen = field(host.sshConnection, 0);
-    if (!seen.empty() && isThisMachine({seen})) return seen;
+    if (!seen.empty() && launch::hosts::isThisMachine({seen})) return seen;
   }
-  const Deadline deadline = Deadline::after(kNameTime);  // for all of them together
+  const Deadline deadline = Deadline::after(launch::hosts::kNameTime);  // for all of them together
   for (const SeenFrom& host : others) {
     if (const std::string own = ownAddressToward(host.name, deadline); !own.empty()) return own;
   }
@@ -64,4 +64,4 @@ std::string ownAddressFor(const std::vector<SeenFrom>& others) {
   return others.empty() ? std::string() : field(others.front().sshConnection, 0);
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

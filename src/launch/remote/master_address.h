@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 // One of the other machines: what it says of the ssh connection to it (SSH_CONNECTION), and the
 // name it goes by here.
@@ -24,4 +24,4 @@ std::string ownAddressFor(const std::vector<SeenFrom>& others);
 // The launcher's address as that host sees it, whosever it is; "" if ssh does not tell.
 std::string launcherSeenFrom(const SeenFrom& host);
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

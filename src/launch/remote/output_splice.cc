@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 // Room for sshd to find something to do while we are not on the processor; a refusal costs speed.
@@ -68,4 +68,4 @@ std::string OutputSplice::recall() {
   return bytes;
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 class OutputSplice {
  public:
@@ -37,4 +37,4 @@ class OutputSplice {
   std::size_t owed_ = 0;
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

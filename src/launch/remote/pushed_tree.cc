@@ -19,7 +19,7 @@
 
 #include "launch/remote/tree.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 namespace fs = std::filesystem;
@@ -226,4 +226,4 @@ UniqueFd holdPushedTree(const std::string& root) {
   return state;
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 // The tree at root is as it was copied, and nobody else may write it. Counts as a use.
 Status checkPushedTree(const std::string& root, const std::string& id);
@@ -31,4 +31,4 @@ Status adoptPushedTree(const std::string& root, const std::string& id);
 // As long as it is open, the tree at root is not removed. Not open if that is no pushed tree.
 UniqueFd holdPushedTree(const std::string& root);
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 using std::chrono::milliseconds;
@@ -39,24 +39,24 @@ std::string machine() {
   return std::string(name.sysname) + " " + name.machine;
 }
 
-std::string oneLine(const SshFailure& failure) {
+std::string oneLine(const launch::ssh::SshFailure& failure) {
   std::string text = failure.cause;
   // Where the cause is no more than that something failed, its own words are needed.
-  const bool vague = failure.kind >= SshFailure::Kind::kCommandNotFound ||
-                     failure.kind == SshFailure::Kind::kBadConfig;
+  const bool vague = failure.kind >= launch::ssh::SshFailure::Kind::kCommandNotFound ||
+                     failure.kind == launch::ssh::SshFailure::Kind::kBadConfig;
   if (vague && !failure.evidence.empty()) text += " (" + failure.evidence + ")";
   if (!failure.fix.empty()) text += ": " + failure.fix;
   return text;
 }
 
-bool mayPassByItself(SshFailure::Kind kind) {
+bool mayPassByItself(launch::ssh::SshFailure::Kind kind) {
   switch (kind) {
-    case SshFailure::Kind::kUnknownHost:
-    case SshFailure::Kind::kResolverDown:
-    case SshFailure::Kind::kRefused:
-    case SshFailure::Kind::kTimedOut:
-    case SshFailure::Kind::kUnreachable:
-    case SshFailure::Kind::kClosed: return true;
+    case launch::ssh::SshFailure::Kind::kUnknownHost:
+    case launch::ssh::SshFailure::Kind::kResolverDown:
+    case launch::ssh::SshFailure::Kind::kRefused:
+    case launch::ssh::SshFailure::Kind::kTimedOut:
+    case launch::ssh::SshFailure::Kind::kUnreachable:
+    case launch::ssh::SshFailure::Kind::kClosed: return true;
     default: return false;
   }
 }
@@ -85,7 +85,8 @@ std::string pushAdvice(const std::string& why, std::size_t bytes) {
 
 }  // namespace
 
-RemoteHost::RemoteHost(std::size_t index, HostPlan plan, Connecting& common, Listener& listener)
+RemoteHost::RemoteHost(std::size_t index, launch::plan::HostPlan plan, Connecting& common,
+                       Listener& listener)
     : index_(index), plan_(std::move(plan)), common_(common), listener_(listener) {}
 
 RemoteHost::~RemoteHost() { drop(); }
@@ -100,7 +101,7 @@ std::string RemoteHost::remoteScript() const {
   };
   // x: why the cache is not used, b: what is wrong with the tree in it, w: why others are not used,
   // v: the version of one that was found.
-  std::string script = trustedPathFunction() + "h=" + kCacheHome +
+  std::string script = launch::ssh::trustedPathFunction() + "h=" + launch::ssh::kCacheHome +
                        "; d=; x=; b=; w=; v=; if test -n \"$h\" && d=$(readlink -f "
                        "\"$h/farandole\" 2>/dev/null); then t=$d/" +
                        id +
@@ -157,26 +158,27 @@ std::string RemoteHost::remoteScript() const {
   return script;
 }
 
-void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
+void RemoteHost::connect(const process::InheritedSignals& signals, const rlimit& files) {
   drop();
   end_.reset();
   errorText_.clear();
   preamble_.clear();
-  decoder_ = wire::FrameDecoder(maxBody);
-  out_ = OutBuffer();
+  decoder_ = bootstrap::wire::FrameDecoder(maxBody);
+  out_ = bootstrap::OutBuffer();
   heard_ = Clock::now();
   nextBeat_ = heard_ + kBeatEvery;
   startBy_ = heard_ + common_.startLimit;
   suspension_.restart(heard_);
   state_ = State::kConnecting;
 
-  if (Status checked = checkSshTarget(plan_.ssh, common_.ssh); !checked.ok()) {
+  if (Status checked = launch::ssh::checkSshTarget(plan_.ssh, common_.ssh); !checked.ok()) {
     return fail(checked.message());
   }
-  Result<std::string> command = remoteShell(remoteScript());
+  Result<std::string> command = launch::ssh::remoteShell(remoteScript());
   if (!command.ok()) return fail(command.status().message());
-  Result<ResolvedCommand> ssh = lookUpCommand(sshArguments(plan_.ssh, common_.ssh, *command));
-  if (!ssh.ok()) return fail(oneLine(explainSshNotStarted(common_.ssh, ENOENT)));
+  Result<process::ResolvedCommand> ssh =
+      process::lookUpCommand(launch::ssh::sshArguments(plan_.ssh, common_.ssh, *command));
+  if (!ssh.ok()) return fail(oneLine(launch::ssh::explainSshNotStarted(common_.ssh, ENOENT)));
   int pair[2];
   int output[2];
   int errors[2];
@@ -203,13 +205,15 @@ void RemoteHost::connect(const InheritedSignals& signals, const rlimit& files) {
   // ssh needs no other reason to end with us than the end of its input, which the agent sees too.
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   Result<pid_t> pid =
-      spawnProcess({ssh->program, ssh->arguments, environment, far.get(), outputFar.get(),
-                    errorsFar.get(), signals, files, /*diesWithUs=*/false});
+      process::spawnProcess({ssh->program, ssh->arguments, environment, far.get(), outputFar.get(),
+                             errorsFar.get(), signals, files, /*diesWithUs=*/false});
   if (!pid.ok()) return fail(pid.status().message());
   pid_ = *pid;
 }
 
-void RemoteHost::prepare(const JobPlan& plan) { send(encodeStart(planFor(plan, index_))); }
+void RemoteHost::prepare(const launch::plan::JobPlan& plan) {
+  send(encodeStart(launch::plan::planFor(plan, index_)));
+}
 
 void RemoteHost::send(std::string frame) {
   if (!pipe_ || over()) return;
@@ -219,7 +223,7 @@ void RemoteHost::send(std::string frame) {
 
 // What cannot be sent is dropped, but the last words of the other side are still to be read.
 void RemoteHost::flush() {
-  if (pipe_ && !out_.empty() && !out_.flush(pipe_.get())) out_ = OutBuffer();
+  if (pipe_ && !out_.empty() && !out_.flush(pipe_.get())) out_ = bootstrap::OutBuffer();
 }
 
 void RemoteHost::credit() {
@@ -375,7 +379,7 @@ void RemoteHost::push() {
 
 void RemoteHost::readFrames() {
   while (!over()) {
-    Result<std::optional<wire::FrameView>> frame = decoder_.nextView();
+    Result<std::optional<bootstrap::wire::FrameView>> frame = decoder_.nextView();
     if (!frame.ok()) return fail("its agent sent something that is not understood");
     if (!*frame) return;
     handle({static_cast<Type>((*frame)->type), (*frame)->id, (*frame)->body});
@@ -436,7 +440,8 @@ void RemoteHost::handle(const FrameView& frame) {
 
 bool RemoteHost::childEnded(pid_t pid, const siginfo_t& info) {
   if (pid != pid_ || end_) return false;
-  end_ = info.si_code == CLD_EXITED ? SshEnd{info.si_status, 0} : SshEnd{0, info.si_status};
+  end_ = info.si_code == CLD_EXITED ? launch::ssh::SshEnd{info.si_status, 0}
+                                    : launch::ssh::SshEnd{0, info.si_status};
   endedAt_ = Clock::now();
   ready();
   return true;
@@ -451,7 +456,8 @@ void RemoteHost::conclude() {
     return listener_.hostFinished(*this, {});
   }
   if (state_ == State::kConnecting && (end_->exitCode != 0 || end_->signal != 0)) {
-    const SshFailure failure = explainSshFailure(plan_.ssh, common_.ssh, *end_, errorText_);
+    const launch::ssh::SshFailure failure =
+        launch::ssh::explainSshFailure(plan_.ssh, common_.ssh, *end_, errorText_);
     return fail(oneLine(failure), mayPassByItself(failure.kind));
   }
   if (state_ == State::kConnecting) {
@@ -503,4 +509,4 @@ void RemoteHost::fail(const std::string& why, bool mayPass) {
   listener_.hostFailed(*this, why, mayPass);
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -26,13 +26,13 @@
 #include "launch/ssh/ssh_failure.h"
 #include "process/signals.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 enum class PushMode { kIfMissing, kAlways, kNever };
 
 // What is the same for all hosts of a job. Outlives them.
 struct Connecting {
-  SshOptions ssh;
+  launch::ssh::SshOptions ssh;
   Tree tree;
   std::size_t archiveBytes = 0;
   std::string archive;  // of the tree; made when the first host needs it
@@ -50,8 +50,8 @@ class RemoteHost {
     virtual void hostFailed(RemoteHost& host, const std::string& why, bool mayPass) = 0;
     virtual void hostStarted(RemoteHost& host,
                              const std::vector<std::pair<int, int>>& ranksAndPids) = 0;
-    virtual void remoteWrote(int rank, Stream stream, std::string_view bytes) = 0;
-    virtual void remoteEnded(RankEnd end, bool ordered) = 0;
+    virtual void remoteWrote(int rank, launch::output::Stream stream, std::string_view bytes) = 0;
+    virtual void remoteEnded(bootstrap::RankEnd end, bool ordered) = 0;
     virtual void rankSaid(int rank, std::string frame) = 0;
     // All its processes are gone. leftovers: what had to be ended, or "".
     virtual void hostFinished(RemoteHost& host, const std::string& leftovers) = 0;
@@ -74,15 +74,16 @@ class RemoteHost {
     kFailed
   };
 
-  RemoteHost(std::size_t index, HostPlan plan, Connecting& common, Listener& listener);
+  RemoteHost(std::size_t index, launch::plan::HostPlan plan, Connecting& common,
+             Listener& listener);
   ~RemoteHost();
   RemoteHost(const RemoteHost&) = delete;
   RemoteHost& operator=(const RemoteHost&) = delete;
 
   // Starts ssh. May be called again after a failure that may pass.
-  void connect(const InheritedSignals& signals, const rlimit& files);
+  void connect(const process::InheritedSignals& signals, const rlimit& files);
   // Gets ready for all ranks of the plan that are here: what could fail is found out.
-  void prepare(const JobPlan& plan);
+  void prepare(const launch::plan::JobPlan& plan);
   // And starts them.
   void start() { send(encode(Type::kGo)); }
   void send(std::string frame);
@@ -94,10 +95,11 @@ class RemoteHost {
 
   std::size_t index() const { return index_; }
   const std::string& name() const { return plan_.name; }
-  SshTarget& target() { return plan_.ssh; }  // to be settled before connect()
+  launch::ssh::SshTarget& target() { return plan_.ssh; }  // to be settled before connect()
   // Where ssh finds it, which need not be a name for anybody else.
   std::string reachedAt() const {
-    return plan_.ssh.reachedAt.empty() ? bareHost(plan_.ssh.host) : plan_.ssh.reachedAt;
+    return plan_.ssh.reachedAt.empty() ? launch::ssh::bareHost(plan_.ssh.host)
+                                       : plan_.ssh.reachedAt;
   }
   State state() const { return state_; }
   const Hello& hello() const { return hello_; }
@@ -127,21 +129,21 @@ class RemoteHost {
   std::string remoteScript() const;
 
   const std::size_t index_;
-  HostPlan plan_;
+  launch::plan::HostPlan plan_;
   Connecting& common_;
   Listener& listener_;
 
   State state_ = State::kIdle;
   pid_t pid_ = -1;
-  std::optional<SshEnd> end_;  // of ssh
+  std::optional<launch::ssh::SshEnd> end_;  // of ssh
   TimePoint endedAt_;
   UniqueFd pipe_;    // to the agent
   UniqueFd from_;    // from it; open as long as pipe_ is
   UniqueFd errors_;  // ssh's stderr
   std::string errorText_;
   std::string preamble_;
-  wire::FrameDecoder decoder_{maxBody};
-  OutBuffer out_;
+  bootstrap::wire::FrameDecoder decoder_{maxBody};
+  bootstrap::OutBuffer out_;
   Hello hello_;
   std::size_t uncredited_ = 0;
   std::size_t received_ = 0;
@@ -152,4 +154,4 @@ class RemoteHost {
   std::size_t unsent_ = 0;                          // at the last tick
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

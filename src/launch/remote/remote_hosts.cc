@@ -7,7 +7,7 @@
 
 #include "launch/ssh/ssh_settings.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 using std::chrono::milliseconds;
@@ -18,12 +18,13 @@ constexpr auto kPause = milliseconds(500);
 
 }  // namespace
 
-RemoteHosts::RemoteHosts(const JobPlan& plan, Connecting& common, RemoteHost::Listener& listener,
-                         Duration waitFor)
+RemoteHosts::RemoteHosts(const launch::plan::JobPlan& plan, Connecting& common,
+                         RemoteHost::Listener& listener, Duration waitFor)
     : common_(common), patience_(Deadline::after(waitFor)) {
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
-    const bool used = std::any_of(plan.ranks.begin(), plan.ranks.end(),
-                                  [&](const RankPlan& rank) { return rank.hostIndex == i; });
+    const bool used =
+        std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                    [&](const launch::plan::RankPlan& rank) { return rank.hostIndex == i; });
     if (plan.hosts[i].local || !used) continue;
     hosts_.push_back(std::make_unique<RemoteHost>(i, plan.hosts[i], common, listener));
   }
@@ -34,12 +35,12 @@ bool RemoteHosts::all(auto condition) const {
                      [&](const auto& host) { return condition(*host); });
 }
 
-void RemoteHosts::connect(const InheritedSignals& signals, const rlimit& files) {
+void RemoteHosts::connect(const process::InheritedSignals& signals, const rlimit& files) {
   signals_ = &signals;
   files_ = &files;
-  std::vector<SshTarget*> targets;
+  std::vector<launch::ssh::SshTarget*> targets;
   for (const auto& host : hosts_) targets.push_back(&host->target());
-  learnSettings(targets, common_.ssh);
+  launch::ssh::learnSettings(targets, common_.ssh);
   connectSome();
 }
 
@@ -78,7 +79,7 @@ void RemoteHosts::creditAll() {
   for (const auto& host : hosts_) host->credit();
 }
 
-void RemoteHosts::prepareAll(const JobPlan& plan) {
+void RemoteHosts::prepareAll(const launch::plan::JobPlan& plan) {
   for (const auto& host : hosts_) host->prepare(plan);
 }
 
@@ -122,7 +123,7 @@ std::vector<std::string> RemoteHosts::notOver() const {
   return names;
 }
 
-void RemoteHosts::addWaits(PollRound& round, bool output) {
+void RemoteHosts::addWaits(process::PollRound& round, bool output) {
   // The numbers of poll and epoll for reading and writing are the same on Linux.
   static_assert(POLLIN == 0x001 && POLLOUT == 0x004);
   for (const auto& host : hosts_) {
@@ -164,4 +165,4 @@ bool RemoteHosts::childEnded(pid_t pid, const siginfo_t& info) {
                      [&](const auto& host) { return host->childEnded(pid, info); });
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

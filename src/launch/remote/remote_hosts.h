@@ -12,23 +12,23 @@
 #include "launch/remote/remote_host.h"
 #include "process/poll_round.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 class RemoteHosts {
  public:
   // The hosts of the plan that are not local. waitFor: how long hosts may still be coming up.
-  RemoteHosts(const JobPlan& plan, Connecting& common, RemoteHost::Listener& listener,
+  RemoteHosts(const launch::plan::JobPlan& plan, Connecting& common, RemoteHost::Listener& listener,
               Duration waitFor);
 
   bool empty() const { return hosts_.empty(); }
-  void connect(const InheritedSignals& signals, const rlimit& files);
+  void connect(const process::InheritedSignals& signals, const rlimit& files);
   // A failure that may pass, while hosts are still waited for: true, and it will be tried again.
   bool tryAgainLater(RemoteHost& host);
 
   RemoteHost* at(std::size_t hostIndex);
   void sendAll(const std::string& frame);
   void creditAll();
-  void prepareAll(const JobPlan& plan);
+  void prepareAll(const launch::plan::JobPlan& plan);
   void startAll();
   void finishAll();
   void dropAll();
@@ -39,7 +39,7 @@ class RemoteHosts {
   std::vector<std::string> notOver() const;
 
   // Without their output, what they say may wait.
-  void addWaits(PollRound& round, bool output);
+  void addWaits(process::PollRound& round, bool output);
   // After each round: heartbeats, tries again. The bytes that have come in it.
   std::size_t endRound();
   bool childEnded(pid_t pid, const siginfo_t& info);
@@ -55,8 +55,8 @@ class RemoteHosts {
   std::size_t bytes_ = 0;                   // that have come in this round
   std::map<std::size_t, TimePoint> again_;  // host index → when to try again
   const Deadline patience_;
-  const InheritedSignals* signals_ = nullptr;
+  const process::InheritedSignals* signals_ = nullptr;
   const rlimit* files_ = nullptr;
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

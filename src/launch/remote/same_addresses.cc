@@ -7,10 +7,11 @@
 #include "launch/facts/link_addresses.h"
 #include "launch/hosts/advertised.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 std::vector<std::string> ownAddresses() {
-  std::vector<std::string> addresses = linkAddresses({{"interfaces", fact_items::interfaces()}});
+  std::vector<std::string> addresses =
+      launch::facts::linkAddresses({{"interfaces", launch::facts::fact_items::interfaces()}});
   std::sort(addresses.begin(), addresses.end());
   return addresses;
 }
@@ -31,7 +32,7 @@ std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::st
                    (other.outside.empty() ? "ADDRESS" : other.outside);
     }
     if (names.find(',') == std::string::npos) continue;
-    const std::string ports = dataPorts.empty() ? kPortsToPass : dataPorts;
+    const std::string ports = dataPorts.empty() ? launch::hosts::kPortsToPass : dataPorts;
     return "hosts " + names + " have the same address " + first.addresses.front() +
            " (containers on the bridges of several machines?), so their ranks cannot find each "
            "other: pass ports on to them (docker run -p " +
@@ -41,4 +42,4 @@ std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::st
   return {};
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 struct HostAddresses {
   std::string name;
@@ -21,4 +21,4 @@ std::vector<std::string> ownAddresses();
 // What is wrong and what to type, or "". dataPorts: as the user gave them, or "".
 std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::string& dataPorts);
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -9,7 +9,7 @@
 
 #include "launch/remote/agent_wire.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 class StdinForward {
  public:
@@ -41,4 +41,4 @@ class StdinForward {
   bool background_ = false;
 };
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -14,7 +14,7 @@
 
 #include "base/hex.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ Result<std::string> archive(const Tree& tree) {
   return tar;
 }
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 
 struct TreeFile {
   std::string name;  // in the tree, such as "bin/farandole"
@@ -42,4 +42,4 @@ Result<std::size_t> archiveBytes(const Tree& tree);
 // The tree with its manifest as a tar archive, for /usr/bin/tar of any kind.
 Result<std::string> archive(const Tree& tree);
 
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

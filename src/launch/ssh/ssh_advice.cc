@@ -4,7 +4,7 @@
 
 #include "launch/ssh/ssh_scene.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 using Kind = SshFailure::Kind;
@@ -276,4 +276,4 @@ SshFailure advise(Kind kind, const Scene& scene) {
   return failure;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -4,8 +4,8 @@
 #include "launch/ssh/ssh_failure.h"
 #include "launch/ssh/ssh_scene.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 SshFailure advise(SshFailure::Kind kind, const Scene& scene);
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

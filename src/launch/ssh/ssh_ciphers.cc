@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 struct Order {
@@ -41,4 +41,4 @@ std::string fasterCiphers(std::string_view sshSettings) {
   return {};
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 // From what `ssh -G` printed: the list for ssh's Ciphers setting, or "" to leave it alone.
 std::string fasterCiphers(std::string_view sshSettings);
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

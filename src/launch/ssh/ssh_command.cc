@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 // ssh gives up when this many questions, this many seconds apart, went unanswered and one more
@@ -120,4 +120,4 @@ Result<std::string> remoteShell(std::string_view script) {
   return "exec /bin/sh -c '" + std::string(script) + "'";
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

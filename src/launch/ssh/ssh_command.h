@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 struct SshTarget {
   std::string host;  // a name, an alias of ssh_config, or an address; [::1] and ::1 are the same
@@ -65,4 +65,4 @@ std::string bareHost(const std::string& host);
 // The port that was asked for: the target's, else the options'; 0 if neither says one.
 int portAsked(const SshTarget& target, const SshOptions& options);
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

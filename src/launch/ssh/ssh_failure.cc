@@ -8,7 +8,7 @@
 
 #include "launch/ssh/ssh_advice.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 using Kind = SshFailure::Kind;
@@ -155,4 +155,4 @@ std::string_view sshFailureName(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

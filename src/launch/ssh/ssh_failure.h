@@ -6,7 +6,7 @@
 
 #include "launch/ssh/ssh_command.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 struct SshFailure {
   enum class Kind {
@@ -61,4 +61,4 @@ SshFailure explainSshFailure(const SshTarget& target, const SshOptions& options,
 // The client could not be started: execve's errno.
 SshFailure explainSshNotStarted(const SshOptions& options, int error);
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

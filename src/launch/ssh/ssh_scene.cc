@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 struct Place {
@@ -99,4 +99,4 @@ Scene makeScene(const std::string& line, const SshTarget& target, const SshOptio
           lines};
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

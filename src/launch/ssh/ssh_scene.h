@@ -7,7 +7,7 @@
 
 #include "launch/ssh/ssh_failure.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 // Words for commands (host, portOption, login) are safe to be typed into a shell: the lines may
 // have been written by the other side.
@@ -43,4 +43,4 @@ std::string knownHostsFile(const Scene& scene);
 // A file as one word for a shell, which is to replace a ~ in it.
 std::string fileWord(const std::string& path);
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -9,7 +9,7 @@
 #include "launch/ssh/ssh_ciphers.h"
 #include "process/bounded_command.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 constexpr auto kTime = std::chrono::seconds(2);
@@ -37,11 +37,12 @@ void learnSettings(const std::vector<SshTarget*>& targets, const SshOptions& opt
   inParallel(targets.size(), kAtOnce, [&](std::size_t i) {
     SshTarget& target = *targets[i];
     if (!checkSshTarget(target, options).ok()) return;
-    const CommandEnd settings = runBounded(sshQuestion(target, options), deadline);
+    const process::CommandEnd settings =
+        process::runBounded(sshQuestion(target, options), deadline);
     if (!settings.succeeded()) return;
     target.reachedAt = sshRoute(settings.out, bareHost(target.host)).host;
     if (hasAesInstructions()) target.ciphers = fasterCiphers(settings.out);
   });
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -6,7 +6,7 @@
 
 #include "launch/ssh/ssh_command.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 struct SshRoute {
   std::string host;  // HostName: the name itself unless it is an alias
@@ -23,4 +23,4 @@ SshRoute sshRoute(const std::string& settings, const std::string& name);
 // just any child.
 void learnSettings(const std::vector<SshTarget*>& targets, const SshOptions& options);
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

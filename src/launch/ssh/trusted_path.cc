@@ -1,6 +1,6 @@
 #include "launch/ssh/trusted_path.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 // One ls for all parts: it sorts its arguments, and a path sorts behind every path that it begins
 // with. The lines of a name that holds line ends are looked at like all others.
@@ -20,4 +20,4 @@ std::string trustedPathFunction() {
       "no=$(LC_ALL=C ls -ldn -- \"$@\" 2>/dev/null | look \"$@\"); test \"$no\" = yes; }; ";
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

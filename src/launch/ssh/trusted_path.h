@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace farandole {
+namespace farandole::launch::ssh {
 
 // Defines a function for /bin/sh (any that follows POSIX, with coreutils or busybox):
 //
@@ -22,4 +22,4 @@ std::string trustedPathFunction();
 // The folder that Farandole's cache is made in, as a word in double quotes; empty without a HOME.
 inline constexpr char kCacheHome[] = "\"${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}\"";
 
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -6,16 +6,17 @@
 
 #include "base/rank_list.h"
 
-namespace farandole {
+namespace farandole::launch::supervise {
 namespace {
 
-std::string activity(const AgentServer::RankReport& report) {
+std::string activity(const bootstrap::AgentServer::RankReport& report) {
   if (!report.what.empty()) return report.what;
   return report.connected ? "inside init" : "had not initialised Farandole";
 }
 
 // Ranks that did the same share a line; many different lines are cut.
-std::string others(const std::set<int>& gone, const std::vector<AgentServer::RankReport>& reports) {
+std::string others(const std::set<int>& gone,
+                   const std::vector<bootstrap::AgentServer::RankReport>& reports) {
   constexpr std::size_t kMostLines = 12;
   std::map<std::string, std::vector<int>> byActivity;
   for (int rank = 0; rank < static_cast<int>(reports.size()); ++rank) {
@@ -45,14 +46,14 @@ std::string indented(const std::string& lines) {
 
 }  // namespace
 
-std::string failureScreen(const RankEnd& cause, const std::set<int>& gone,
-                          const std::vector<AgentServer::RankReport>& reports, Duration runtime,
-                          int exitCode, bool colour) {
+std::string failureScreen(const bootstrap::RankEnd& cause, const std::set<int>& gone,
+                          const std::vector<bootstrap::AgentServer::RankReport>& reports,
+                          Duration runtime, int exitCode, bool colour) {
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f s", std::chrono::duration<double>(runtime).count());
   std::string text = "\nfarandole: the job failed after " + std::string(seconds) + "\n";
-  text += std::string("  first cause: ") + (colour ? "\033[1;31m" : "") + describe(cause) +
-          (colour ? "\033[0m" : "") + "\n";
+  text += std::string("  first cause: ") + (colour ? "\033[1;31m" : "") +
+          bootstrap::describe(cause) + (colour ? "\033[0m" : "") + "\n";
   if (cause.lastLines.empty()) {
     text += cause.account.empty() ? "  it had printed nothing\n" : "";
   } else {
@@ -65,4 +66,4 @@ std::string failureScreen(const RankEnd& cause, const std::set<int>& gone,
   return text + "  exit code " + std::to_string(exitCode) + "\n";
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -9,12 +9,12 @@
 #include "bootstrap/agent_server.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole {
+namespace farandole::launch::supervise {
 
 // gone: the ranks that the cause is about, its own among them. reports: what the ranks had told
 // when the cause was found.
-std::string failureScreen(const RankEnd& cause, const std::set<int>& gone,
-                          const std::vector<AgentServer::RankReport>& reports, Duration runtime,
-                          int exitCode, bool colour);
+std::string failureScreen(const bootstrap::RankEnd& cause, const std::set<int>& gone,
+                          const std::vector<bootstrap::AgentServer::RankReport>& reports,
+                          Duration runtime, int exitCode, bool colour);
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace farandole {
+namespace farandole::launch::supervise {
 namespace {
 
 constexpr auto kDoubt = std::chrono::milliseconds(200);
@@ -26,7 +26,7 @@ bool cannotBeAConsequence(int signal) {
 
 }  // namespace
 
-void FirstCause::observe(const RankEnd& end, TimePoint at, bool ordered) {
+void FirstCause::observe(const bootstrap::RankEnd& end, TimePoint at, bool ordered) {
   if (ordered || (!end.signalled && end.code == 0)) return;
   const bool better = cause_ && !cause_->signalled && end.signalled &&
                       cannotBeAConsequence(end.code) && at - at_ <= kDoubt;
@@ -40,4 +40,4 @@ int FirstCause::exitCode() const {
   return cause_->signalled ? 128 + cause_->code : cause_->code;
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -11,20 +11,20 @@
 #include "base/clock.h"
 #include "bootstrap/bootstrap.h"
 
-namespace farandole {
+namespace farandole::launch::supervise {
 
 class FirstCause {
  public:
   // A rank has ended. ordered: we had already sent it the signal it died of.
-  void observe(const RankEnd& end, TimePoint at, bool ordered);
+  void observe(const bootstrap::RankEnd& end, TimePoint at, bool ordered);
 
-  const std::optional<RankEnd>& get() const { return cause_; }
+  const std::optional<bootstrap::RankEnd>& get() const { return cause_; }
   // The exit code of the job: the cause's, 128 + n for signal n; 0 without a cause.
   int exitCode() const;
 
  private:
-  std::optional<RankEnd> cause_;
+  std::optional<bootstrap::RankEnd> cause_;
   TimePoint at_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-namespace farandole {
+namespace farandole::launch::supervise {
 
-std::optional<std::string> findInitProblem(const std::vector<AgentServer::RankReport>& reports,
-                                           const std::vector<bool>& endedWell) {
+std::optional<std::string> findInitProblem(
+    const std::vector<bootstrap::AgentServer::RankReport>& reports,
+    const std::vector<bool>& endedWell) {
   const int size = static_cast<int>(reports.size());
   std::optional<int> absent;
   std::optional<int> inside;
@@ -27,9 +28,9 @@ std::optional<std::string> findInitProblem(const std::vector<AgentServer::RankRe
          " is inside init and would wait for it: every rank must call init";
 }
 
-bool anyInitialised(const std::vector<AgentServer::RankReport>& reports) {
+bool anyInitialised(const std::vector<bootstrap::AgentServer::RankReport>& reports) {
   return std::any_of(reports.begin(), reports.end(),
                      [](const auto& report) { return report.initialised; });
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -22,10 +22,10 @@
 #include "process/machine_identity.h"
 #include "process/poll_round.h"
 
-namespace farandole {
+namespace farandole::launch::supervise {
 namespace {
 
-using remote::RemoteHost;
+using launch::remote::RemoteHost;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -40,7 +40,8 @@ constexpr auto kStatusAfter = seconds(2);
 
 }  // namespace
 
-JobRunner::JobRunner(JobPlan plan, RunSettings settings, remote::Connecting connecting)
+JobRunner::JobRunner(launch::plan::JobPlan plan, RunSettings settings,
+                     launch::remote::Connecting connecting)
     : plan_(std::move(plan)),
       settings_(std::move(settings)),
       connecting_(std::move(connecting)),
@@ -55,7 +56,7 @@ Status JobRunner::prepare() {
                  connecting_.startLimit);
   }
   for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
-    if (plan_.hosts[i].local) local_ = planFor(plan_, i);
+    if (plan_.hosts[i].local) local_ = launch::plan::planFor(plan_, i);
   }
   if (settled_) {
     local_.command = settled_->command;
@@ -65,18 +66,18 @@ Status JobRunner::prepare() {
   const std::size_t otherHosts = plan_.hosts.size() - (local_.ranks.empty() ? 0 : 1);
   const std::size_t logs = settings_.outputFolder.empty() ? 0 : 2 * plan_.ranks.size();
   FARANDOLE_RETURN_IF_ERROR(locals_.allowDescriptors(local_.ranks.size(), otherHosts, logs));
-  for (const RankPlan& rank : plan_.ranks) {
-    ranks_.push_back({RankOutput(rank.rank, settings_.format), false, {}});
+  for (const launch::plan::RankPlan& rank : plan_.ranks) {
+    ranks_.push_back({launch::output::RankOutput(rank.rank, settings_.format), false, {}});
     if (settings_.outputFolder.empty()) continue;
     FARANDOLE_RETURN_IF_ERROR(ranks_.back().output.copyTo(settings_.outputFolder));
   }
   // Before the signals are blocked, so that the guardian has ordinary ones.
   FARANDOLE_RETURN_IF_ERROR(locals_.open(plan_));
 
-  auto signals = SignalEvents::open();
+  auto signals = process::SignalEvents::open();
   if (!signals.ok()) return signals.status();
   signals_ = std::move(*signals);
-  auto console = Console::open();
+  auto console = launch::output::Console::open();
   if (!console.ok()) return console.status();
   console_.emplace(std::move(*console));
   if (rankZeroIsLocal()) {
@@ -88,16 +89,16 @@ Status JobRunner::prepare() {
 }
 
 Status JobRunner::startAgent() {
-  AgentServer::Options options;
+  bootstrap::AgentServer::Options options;
   options.job = plan_.job;
   options.secret = plan_.secret;
   options.size = plan_.size();
   options.host = local_.ranks.empty() ? hostName() : local_.ranks.front().host;
-  for (const RankPlan& rank : plan_.ranks) {
+  for (const launch::plan::RankPlan& rank : plan_.ranks) {
     if (!plan_.hosts[rank.hostIndex].local) options.remoteRanks.push_back(rank.rank);
   }
   options.toOther = [this](int rank, std::string frame) { relay_.toRank(rank, std::move(frame)); };
-  auto agent = AgentServer::start(std::move(options));
+  auto agent = bootstrap::AgentServer::start(std::move(options));
   if (!agent.ok()) return agent.status();
   agent_ = std::move(*agent);
   relay_.connect(*agent_);
@@ -127,7 +128,7 @@ Status JobRunner::startFailure() {
 // knowing.
 Status JobRunner::checkMachines() {
   std::map<std::string, std::string> names;  // of machines
-  if (!local_.ranks.empty()) names[machineIdentity()] = local_.ranks.front().host;
+  if (!local_.ranks.empty()) names[process::machineIdentity()] = local_.ranks.front().host;
   for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
     const RemoteHost* host = remotes_.at(i);
     if (host == nullptr) continue;
@@ -143,30 +144,31 @@ Status JobRunner::checkMachines() {
 
 // Not an error: a job's ranks need not talk to each other.
 void JobRunner::checkAddresses() {
-  std::vector<remote::HostAddresses> hosts;
+  std::vector<launch::remote::HostAddresses> hosts;
   std::string launcher;  // as others see it
   for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
-    const HostPlan& plan = plan_.hosts[i];
+    const launch::plan::HostPlan& plan = plan_.hosts[i];
     const bool advertised = !plan.advertise.empty();
     if (const RemoteHost* host = remotes_.at(i)) {
-      const remote::Hello& hello = host->hello();
+      const launch::remote::Hello& hello = host->hello();
       hosts.push_back({plan.name, hello.network, hello.addresses, host->reachedAt(), advertised});
-      launcher = remote::launcherSeenFrom({hello.sshConnection, plan.name});
+      launcher = launch::remote::launcherSeenFrom({hello.sshConnection, plan.name});
     } else if (plan.local && !local_.ranks.empty()) {
-      hosts.push_back({plan.name, networkIdentity(), remote::ownAddresses(), {}, advertised});
+      hosts.push_back(
+          {plan.name, process::networkIdentity(), launch::remote::ownAddresses(), {}, advertised});
     }
   }
-  if (remote::sameAddresses(hosts, {}).empty()) return;
+  if (launch::remote::sameAddresses(hosts, {}).empty()) return;
   // Names are looked up only now, and in parallel: meanwhile the hosts hear nothing of us.
   inParallel(hosts.size(), kLookUpsAtOnce, [&](std::size_t i) {
     std::string& outside = hosts[i].outside;
-    outside = outside.empty() ? launcher : numericAddress(outside);
+    outside = outside.empty() ? launcher : launch::hosts::numericAddress(outside);
   });
   std::string ports;
   for (const auto& [name, value] : plan_.settings) {
     if (name == "FARANDOLE_DATA_PORTS") ports = value;
   }
-  console_->message("warning: " + remote::sameAddresses(hosts, ports));
+  console_->message("warning: " + launch::remote::sameAddresses(hosts, ports));
 }
 
 // Where rank 0 can be reached from the other machines: as the user says, else as the machines see
@@ -178,18 +180,19 @@ void JobRunner::chooseMaster() {
     plan_.masterAddress = advertised.substr(0, advertised.find(','));
   }
   if (plan_.masterAddress.empty() && !remotes_.empty()) {
-    std::vector<remote::SeenFrom> others;
+    std::vector<launch::remote::SeenFrom> others;
     for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
       const RemoteHost* host = remotes_.at(i);
       if (host != nullptr) others.push_back({host->hello().sshConnection, host->reachedAt()});
-      if (host != nullptr && i == first) plan_.masterAddress = remote::addressOf(others.back());
+      if (host != nullptr && i == first)
+        plan_.masterAddress = launch::remote::addressOf(others.back());
     }
-    if (plan_.masterAddress.empty()) plan_.masterAddress = remote::ownAddressFor(others);
+    if (plan_.masterAddress.empty()) plan_.masterAddress = launch::remote::ownAddressFor(others);
   }
   if (plan_.masterAddress.empty()) plan_.masterAddress = "127.0.0.1";
   if (plan_.masterPort == 0) {
     RemoteHost* host = remotes_.at(first);
-    Result<int> free = freePort();
+    Result<int> free = launch::plan::freePort();
     plan_.masterPort = host != nullptr ? host->hello().freePort : free.ok() ? *free : 29500;
   }
   local_.masterAddress = plan_.masterAddress;
@@ -208,7 +211,7 @@ Status JobRunner::startRanks() {
     FARANDOLE_RETURN_IF_ERROR(
         locals_.start(local_, stdin_ ? stdin_->rankFd() : -1, signals_->inherited()));
     if (stdin_) stdin_->releaseRankEnd();
-    for (const RankProcess& rank : locals_.all()) {
+    for (const launch::local::RankProcess& rank : locals_.all()) {
       state(rank.rank()).started = true;
       verbose("rank " + std::to_string(rank.rank()) + " is process " + std::to_string(rank.pid()));
     }
@@ -227,7 +230,7 @@ Status JobRunner::startRanks() {
 
 Result<int> JobRunner::run() {
   Status started = prepare();
-  if (started.ok() && !local_.ranks.empty() && !settled_) started = settle(local_);
+  if (started.ok() && !local_.ranks.empty() && !settled_) started = launch::plan::settle(local_);
   if (started.ok()) started = startAgent();
   if (started.ok()) started = connectHosts();
   if (started.ok() && !interruptedBy_) started = startRanks();
@@ -239,7 +242,8 @@ Result<int> JobRunner::run() {
   nextCheck_ = Clock::now() + milliseconds(250);
   while (runningRanks() > 0) {
     step(kLongestStep);
-    if (ending_ && Clock::now() >= killAt_ + kKillPatience) break;  // said in conclude()
+    if (ending_ && Clock::now() >= killAt_ + launch::local::kKillPatience)
+      break;  // said in conclude()
   }
   checkInit();
   endMpi();
@@ -255,7 +259,8 @@ Result<int> JobRunner::run() {
 void JobRunner::abandonStart() {
   if (signals_ && console_) {
     killRanks();
-    while (runningRanks() > 0 && Clock::now() < killAt_ + kKillPatience) step(kLongestStep);
+    while (runningRanks() > 0 && Clock::now() < killAt_ + launch::local::kKillPatience)
+      step(kLongestStep);
     endMpi();
     finishHosts();
     endLeftovers();
@@ -271,7 +276,7 @@ void JobRunner::step(Duration limit) {
   if (!ending_ && !starting_) until = std::min(until, nextCheck_);
   if (killAt_ > begin) until = std::min(until, killAt_);
   const bool gathers = pace_.rests(begin);
-  PollRound round;
+  process::PollRound round;
   round.on(signals_->fd(), POLLIN, [this] {
     while (const auto signal = signals_->next()) handleSignal(*signal);
   });
@@ -299,7 +304,7 @@ void JobRunner::step(Duration limit) {
     checkInit();
     // A job's store is there as long as its process group: no need to look when nobody starts.
     if (!storeSeen_ && rankZeroIsLocal() && plan_.size() > 1) {
-      storeSeen_ = isListening(plan_.masterPort);
+      storeSeen_ = process::isListening(plan_.masterPort);
     }
     // Often while ranks start, seldom when they train.
     nextCheck_ = now + (now - start_ < seconds(10) ? milliseconds(250) : milliseconds(1000));
@@ -326,7 +331,8 @@ void JobRunner::showStatus() {
 }
 
 void JobRunner::flushTexts() {
-  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+  for (const launch::output::Stream stream :
+       {launch::output::Stream::kOut, launch::output::Stream::kErr}) {
     std::string& text = texts_[static_cast<std::size_t>(stream)];
     if (!text.empty()) console_->write(stream, std::exchange(text, console_->spare(stream)));
   }
@@ -335,7 +341,8 @@ void JobRunner::flushTexts() {
 void JobRunner::forwardStdin() {
   RemoteHost* host = remotes_.at(plan_.ranks.front().hostIndex);
   if (host == nullptr) return stdinForward_.stop();
-  if (const auto bytes = stdinForward_.read()) host->send(encode(remote::Type::kInput, *bytes));
+  if (const auto bytes = stdinForward_.read())
+    host->send(launch::remote::encode(launch::remote::Type::kInput, *bytes));
 }
 
 // Ranks that wait for an MPI that will not come, or for each other in one that is gone.
@@ -360,7 +367,7 @@ void JobRunner::endMpi() {
 
 void JobRunner::checkConsole() {
   if (!console_->congested()) remotes_.creditAll();
-  const int error = console_->error(Stream::kOut);
+  const int error = console_->error(launch::output::Stream::kOut);
   if (error == 0 || outputErrorTold_) return;
   outputErrorTold_ = true;
   if (error == EPIPE) {
@@ -382,12 +389,12 @@ void JobRunner::handleSignal(int signal) {
       if (agent_) agent_->lookForStopped(false);
       signalRanks(SIGTSTP);
       // Or the agents would take our silence for our death.
-      remotes_.sendAll(encodeNumber(remote::Type::kHold, 1));
+      remotes_.sendAll(launch::remote::encodeNumber(launch::remote::Type::kHold, 1));
       ::raise(SIGSTOP);
       break;
     case SIGCONT:
       signalRanks(SIGCONT);
-      remotes_.sendAll(encodeNumber(remote::Type::kHold, 0));
+      remotes_.sendAll(launch::remote::encodeNumber(launch::remote::Type::kHold, 0));
       if (agent_) agent_->lookForStopped(true);
       if (stdin_) stdin_->retry();
       stdinForward_.retry();
@@ -403,17 +410,17 @@ void JobRunner::interrupt(int signal) {
   interruptedBy_ = signal;
   if (runningRanks() == 0) return;
   if (!settings_.quiet) {
-    console_->message(signalName(signal) + ": asking " + std::to_string(runningRanks()) +
+    console_->message(process::signalName(signal) + ": asking " + std::to_string(runningRanks()) +
                       " ranks to end (once more to kill them)");
   }
   beginEnding(signal == SIGINT ? SIGINT : SIGTERM);
 }
 
-void JobRunner::wrote(int rank, Stream stream, std::string_view bytes) {
+void JobRunner::wrote(int rank, launch::output::Stream stream, std::string_view bytes) {
   if (rank < 0 || rank >= plan_.size()) return;
   const bool shown = settings_.shownRanks.empty() || settings_.shownRanks.contains(rank);
   std::string hidden;
-  RankOutput& output = state(rank).output;
+  launch::output::RankOutput& output = state(rank).output;
   output.feed(stream, bytes, shown ? texts_[static_cast<std::size_t>(stream)] : hidden);
   if (output.copyError() != 0) tellLostCopy(rank);
 }
@@ -426,7 +433,7 @@ void JobRunner::tellLostCopy(int rank) {
                     std::strerror(about.output.copyError()));
 }
 
-void JobRunner::ended(RankEnd end, bool ordered) {
+void JobRunner::ended(bootstrap::RankEnd end, bool ordered) {
   if (end.rank < 0 || end.rank >= plan_.size() || state(end.rank).end) return;
   RankState& rank = state(end.rank);
   rank.started = true;
@@ -436,14 +443,14 @@ void JobRunner::ended(RankEnd end, bool ordered) {
   const bool known = cause_.get().has_value();
   if (!known && !rank.endedWell()) reportsAtCause_ = agent_->reports();
   agent_->rankEnded(end);
-  if (!rank.endedWell()) remotes_.sendAll(remote::encodeElsewhere(end));
+  if (!rank.endedWell()) remotes_.sendAll(launch::remote::encodeElsewhere(end));
   // A rank that gives up inside init because another never came is not the cause.
   if (!end.signalled) checkInit();
   // Whatever ranks do once the user has asked them to end is no failure.
   if (!interruptedBy_ && !problem_ && !outputGone_) {
     cause_.observe(end, Clock::now(), ordered && ending_);
   }
-  verbose(describe(end));
+  verbose(bootstrap::describe(end));
   if (cause_.get() && !known) {
     runtimeAtCause_ = Clock::now() - start_;
     beginEnding(SIGTERM);
@@ -475,7 +482,8 @@ void JobRunner::killRanks() {
 
 void JobRunner::signalRanks(int signal) {
   locals_.signal(signal);
-  remotes_.sendAll(encodeNumber(remote::Type::kSignal, static_cast<std::uint32_t>(signal)));
+  remotes_.sendAll(launch::remote::encodeNumber(launch::remote::Type::kSignal,
+                                                static_cast<std::uint32_t>(signal)));
 }
 
 int JobRunner::runningRanks() const {
@@ -509,11 +517,12 @@ void JobRunner::endLeftovers() {
 
 void JobRunner::finishOutput() {
   locals_.finishOutput();
-  for (const RankPlan& rank : plan_.ranks) {
+  for (const launch::plan::RankPlan& rank : plan_.ranks) {
     const bool shown = settings_.shownRanks.empty() || settings_.shownRanks.contains(rank.rank);
     std::array<std::string, 2> hidden;
     auto& texts = shown ? texts_ : hidden;
-    for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    for (const launch::output::Stream stream :
+         {launch::output::Stream::kOut, launch::output::Stream::kErr}) {
       state(rank.rank).output.finish(stream, texts[static_cast<std::size_t>(stream)]);
     }
     if (state(rank.rank).output.copyError() != 0) tellLostCopy(rank.rank);
@@ -522,7 +531,7 @@ void JobRunner::finishOutput() {
 }
 
 int JobRunner::conclude() {
-  for (const RankProcess& rank : locals_.all()) {
+  for (const launch::local::RankProcess& rank : locals_.all()) {
     if (rank.running()) {
       console_->message("rank " + std::to_string(rank.rank()) + " (process " +
                         std::to_string(rank.pid()) +
@@ -539,14 +548,15 @@ int JobRunner::conclude() {
   if (cause_.get()) {
     // What the ranks did then is only what their MPI makes of it.
     if (mpi_ && mpi_->wasKilled()) console_->message(mpi_->describe());
-    const RankEnd& cause = *cause_.get();
+    const bootstrap::RankEnd& cause = *cause_.get();
     std::set<int> gone{cause.rank};
     for (const RankState& rank : ranks_) {
       const bool together = cause.hostLost && rank.end && rank.end->hostLost;
       if (together && rank.end->host == cause.host) gone.insert(rank.end->rank);
     }
-    console_->write(Stream::kErr, failureScreen(cause, gone, reportsAtCause_, runtimeAtCause_,
-                                                cause_.exitCode(), wantsColour(Stream::kErr)));
+    console_->write(launch::output::Stream::kErr,
+                    failureScreen(cause, gone, reportsAtCause_, runtimeAtCause_, cause_.exitCode(),
+                                  launch::output::wantsColour(launch::output::Stream::kErr)));
     return cause_.exitCode();
   }
   if (plan_.size() > 1 && !storeSeen_ && !anyInitialised(agent_->reports())) {
@@ -586,12 +596,12 @@ void JobRunner::verbose(const std::string& text) {
   if (settings_.verbose) console_->message(text);
 }
 
-void JobRunner::rankWrote(int rank, Stream stream, std::string_view bytes) {
+void JobRunner::rankWrote(int rank, launch::output::Stream stream, std::string_view bytes) {
   pace_.took(bytes.size());
   wrote(rank, stream, bytes);
 }
 
-void JobRunner::rankEnded(RankEnd end, bool ordered) { ended(std::move(end), ordered); }
+void JobRunner::rankEnded(bootstrap::RankEnd end, bool ordered) { ended(std::move(end), ordered); }
 
 void JobRunner::otherEnded(pid_t pid, const siginfo_t& info) {
   if (mpi_ && mpi_->childEnded(pid, info)) return;
@@ -604,11 +614,13 @@ void JobRunner::guardianReplaced(const Status& status) {
                     ": if the launcher is killed too, processes of the job may stay");
 }
 
-void JobRunner::remoteWrote(int rank, Stream stream, std::string_view bytes) {
+void JobRunner::remoteWrote(int rank, launch::output::Stream stream, std::string_view bytes) {
   wrote(rank, stream, bytes);
 }
 
-void JobRunner::remoteEnded(RankEnd end, bool ordered) { ended(std::move(end), ordered); }
+void JobRunner::remoteEnded(bootstrap::RankEnd end, bool ordered) {
+  ended(std::move(end), ordered);
+}
 
 void JobRunner::rankSaid(int rank, std::string frame) { relay_.fromRank(rank, std::move(frame)); }
 
@@ -632,11 +644,11 @@ void JobRunner::hostFailed(RemoteHost& host, const std::string& why, bool mayPas
   }
   hostFailures_.push_back("host " + host.name() + ": " + why);
   std::vector<std::int32_t> lost;
-  for (const RankPlan& rank : plan_.ranks) {
+  for (const launch::plan::RankPlan& rank : plan_.ranks) {
     if (rank.hostIndex == host.index() && state(rank.rank).running()) lost.push_back(rank.rank);
   }
   for (const std::int32_t rank : lost) {
-    RankEnd end;
+    bootstrap::RankEnd end;
     end.rank = rank;
     end.hostLost = true;
     end.code = 1;
@@ -661,4 +673,4 @@ void JobRunner::hostWarned(RemoteHost& host, const std::string& text) {
   console_->message("host " + host.name() + ": " + text);
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -31,11 +31,11 @@
 #include "launch/supervise/stdin_pump.h"
 #include "process/signals.h"
 
-namespace farandole {
+namespace farandole::launch::supervise {
 
 // How a job is supervised and shown; what it is stands in the JobPlan.
 struct RunSettings {
-  OutputFormat format;
+  launch::output::OutputFormat format;
   std::string outputFolder;  // "": none
   std::set<int> shownRanks;  // empty: all
   Duration grace = std::chrono::seconds(5);
@@ -44,16 +44,18 @@ struct RunSettings {
   bool quiet = false;
   bool verbose = false;
   Duration waitForHosts{};
-  std::optional<mpi::Starter> mpi{};  // of --engine mpi
+  std::optional<launch::mpi::Starter> mpi{};  // of --engine mpi
 };
 
-class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::Listener {
+class JobRunner : private launch::local::LocalRanks::Listener,
+                  private launch::remote::RemoteHost::Listener {
  public:
-  JobRunner(JobPlan plan, RunSettings settings, remote::Connecting connecting);
+  JobRunner(launch::plan::JobPlan plan, RunSettings settings,
+            launch::remote::Connecting connecting);
   ~JobRunner() override;
 
   // What settle() has found out about this machine's part of the plan need not be found out again.
-  void useSettled(const JobPlan& local) { settled_ = local; }
+  void useSettled(const launch::plan::JobPlan& local) { settled_ = local; }
 
   // The launcher's exit code. An error means that the job could not be started; nothing of it is
   // left then.
@@ -65,9 +67,9 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
 
  private:
   struct RankState {
-    RankOutput output;
+    launch::output::RankOutput output;
     bool started = false;
-    std::optional<RankEnd> end;
+    std::optional<bootstrap::RankEnd> end;
     bool copyLost = false;  // has been said
     bool running() const { return started && !end; }
     bool endedWell() const { return end && !end->signalled && !end->hostLost && end->code == 0; }
@@ -94,10 +96,10 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   void checkMpi();
   void endMpi();
 
-  void wrote(int rank, Stream stream, std::string_view bytes);
+  void wrote(int rank, launch::output::Stream stream, std::string_view bytes);
   // A log file that cannot be written is said once per rank.
   void tellLostCopy(int rank);
-  void ended(RankEnd end, bool ordered);
+  void ended(bootstrap::RankEnd end, bool ordered);
 
   // Asks all ranks to end; those that have not after the grace period are killed.
   void beginEnding(int signal);
@@ -115,42 +117,43 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   RankState& state(int rank) { return ranks_.at(static_cast<std::size_t>(rank)); }
 
   // LocalRanks::Listener
-  void rankWrote(int rank, Stream stream, std::string_view bytes) override;
-  void rankEnded(RankEnd end, bool ordered) override;
+  void rankWrote(int rank, launch::output::Stream stream, std::string_view bytes) override;
+  void rankEnded(bootstrap::RankEnd end, bool ordered) override;
   void otherEnded(pid_t pid, const siginfo_t& info) override;
   void guardianReplaced(const Status& status) override;
   // RemoteHost::Listener
-  void hostReady(remote::RemoteHost& host) override;
-  void hostFailed(remote::RemoteHost& host, const std::string& why, bool mayPass) override;
-  void hostStarted(remote::RemoteHost& host,
+  void hostReady(launch::remote::RemoteHost& host) override;
+  void hostFailed(launch::remote::RemoteHost& host, const std::string& why, bool mayPass) override;
+  void hostStarted(launch::remote::RemoteHost& host,
                    const std::vector<std::pair<int, int>>& ranksAndPids) override;
-  void remoteWrote(int rank, Stream stream, std::string_view bytes) override;
-  void remoteEnded(RankEnd end, bool ordered) override;
+  void remoteWrote(int rank, launch::output::Stream stream, std::string_view bytes) override;
+  void remoteEnded(bootstrap::RankEnd end, bool ordered) override;
   void rankSaid(int rank, std::string frame) override;
-  void hostFinished(remote::RemoteHost& host, const std::string& leftovers) override;
-  void hostReplied(remote::RemoteHost&, std::uint64_t, const std::string&) override {}
+  void hostFinished(launch::remote::RemoteHost& host, const std::string& leftovers) override;
+  void hostReplied(launch::remote::RemoteHost&, std::uint64_t, const std::string&) override {}
   void inputTaken(std::size_t bytes) override { stdinForward_.taken(bytes); }
   void storeOpened() override { storeSeen_ = true; }
-  void hostRemarked(remote::RemoteHost& host, const std::string& text) override;
-  void hostWarned(remote::RemoteHost& host, const std::string& text) override;
+  void hostRemarked(launch::remote::RemoteHost& host, const std::string& text) override;
+  void hostWarned(launch::remote::RemoteHost& host, const std::string& text) override;
 
-  JobPlan plan_;
-  JobPlan local_;  // this machine's part of it
-  std::optional<JobPlan> settled_;
+  launch::plan::JobPlan plan_;
+  launch::plan::JobPlan local_;  // this machine's part of it
+  std::optional<launch::plan::JobPlan> settled_;
   const RunSettings settings_;
-  remote::Connecting connecting_;
-  std::optional<SignalEvents> signals_;
-  std::optional<Console> console_;
+  launch::remote::Connecting connecting_;
+  std::optional<process::SignalEvents> signals_;
+  std::optional<launch::output::Console> console_;
   std::optional<StdinPump> stdin_;
-  remote::StdinForward stdinForward_;
-  remote::BootstrapRelay relay_{plan_, remotes_};  // outlives the AgentServer, whose thread uses it
-  std::unique_ptr<AgentServer> agent_;
-  LocalRanks locals_;
-  remote::RemoteHosts remotes_;
-  std::optional<mpi::StarterProcess> mpi_;
+  launch::remote::StdinForward stdinForward_;
+  launch::remote::BootstrapRelay relay_{
+      plan_, remotes_};  // outlives the AgentServer, whose thread uses it
+  std::unique_ptr<bootstrap::AgentServer> agent_;
+  launch::local::LocalRanks locals_;
+  launch::remote::RemoteHosts remotes_;
+  std::optional<launch::mpi::StarterProcess> mpi_;
   std::vector<RankState> ranks_;
   std::array<std::string, 2> texts_;  // finished lines on their way to the console
-  OutputPace pace_;
+  launch::output::OutputPace pace_;
 
   const TimePoint start_ = Clock::now();
   TimePoint nextCheck_;
@@ -165,11 +168,11 @@ class JobRunner : private LocalRanks::Listener, private remote::RemoteHost::List
   std::optional<std::string> problem_;
   FirstCause cause_;
   std::vector<std::string> hostFailures_;
-  std::vector<AgentServer::RankReport> reportsAtCause_;
+  std::vector<bootstrap::AgentServer::RankReport> reportsAtCause_;
   Duration runtimeAtCause_{};
   bool outputErrorTold_ = false;
   bool giveUpOutput_ = false;
   bool flushing_ = false;  // all that remains is that somebody reads our output
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace farandole {
+namespace farandole::launch::supervise {
 
 static_assert(EPOLLIN == 0x001U && EPOLLOUT == 0x004U);
 
@@ -53,4 +53,4 @@ void StdinPump::stop() {
   pending_.clear();
 }
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace farandole {
+namespace farandole::launch::supervise {
 
 class StdinPump {
  public:
@@ -38,4 +38,4 @@ class StdinPump {
   bool background_ = false;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::supervise

@@ -21,6 +21,8 @@ extern char** environ;
 namespace farandole::test {
 namespace {
 
+using test::paths::kCoreRank;
+
 constexpr const char* kHost = "testhost";
 constexpr const char* kSecret = "00112233445566778899aabbccddeeff";
 
@@ -82,7 +84,7 @@ class SpawnSettings {
 }  // namespace
 
 Job::Job(Options options) : job_(freshJobName()), ranks_(static_cast<std::size_t>(options.ranks)) {
-  auto agent = AgentServer::start({job_, kSecret, options.ranks, kHost});
+  auto agent = bootstrap::AgentServer::start({job_, kSecret, options.ranks, kHost});
   if (!agent.ok()) throw std::runtime_error(agent.status().message());
   agent_ = std::move(agent).value();
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -126,7 +128,7 @@ void Job::spawn(int rank, const Options& options) {
   for (const auto& [name, value] : options.environment) variables[name] = value;
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  std::vector<std::string> arguments{paths::kCoreRank};
+  std::vector<std::string> arguments{kCoreRank};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
 
   int ends[2];
@@ -137,9 +139,9 @@ void Job::spawn(int rank, const Options& options) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const SpawnSettings settings(writeEnd.get());
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, paths::kCoreRank, settings.actions(), settings.attributes(),
+  const int error = ::posix_spawn(&pid, kCoreRank, settings.actions(), settings.attributes(),
                                   pointers(arguments).data(), pointers(environment).data());
-  if (error != 0) giveUp("cannot start " + std::string(paths::kCoreRank), error);
+  if (error != 0) giveUp("cannot start " + std::string(kCoreRank), error);
   started.pid = pid;
   started.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!started.pidfd) giveUp("pidfd_open", errno);
@@ -186,7 +188,7 @@ void Job::reap(int number) {
     }
     rank.gone = true;
   }
-  RankEnd end;
+  bootstrap::RankEnd end;
   end.rank = number;
   end.host = kHost;
   end.signalled = WIFSIGNALED(status);

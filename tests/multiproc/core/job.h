@@ -71,7 +71,7 @@ class Job {
   void drain(Rank& rank);
   void reap(int rank);
 
-  std::unique_ptr<AgentServer> agent_;
+  std::unique_ptr<bootstrap::AgentServer> agent_;
   std::string job_;
   std::vector<Rank> ranks_;
   std::mutex mutex_;

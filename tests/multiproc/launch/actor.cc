@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   const int rank = std::atoi(variable("FARANDOLE_RANK").c_str());
   const int given = std::atoi(variable("FARANDOLE_SIZE").c_str());
   const int size = part == "size" ? std::atoi(text.c_str()) : given;
-  auto client = farandole::AgentClient::connect(
+  auto client = farandole::bootstrap::AgentClient::connect(
       variable("FARANDOLE_AGENT"), variable("FARANDOLE_JOB"), variable("FARANDOLE_SECRET"), rank,
       size, Deadline::after(std::chrono::seconds(30)));
   if (!client.ok()) {

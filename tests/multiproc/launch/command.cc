@@ -48,7 +48,7 @@ Command::Command(const std::vector<std::string>& words, const Options& options)
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!leaks(*entry)) environment.emplace_back(*entry);
   }
-  const std::string program = options.program.empty() ? paths::kCommand : options.program;
+  const std::string program = options.program.empty() ? test::paths::kCommand : options.program;
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

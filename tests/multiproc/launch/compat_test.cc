@@ -20,7 +20,7 @@ using testing::UnorderedElementsAre;
 using Words = std::vector<std::string>;
 
 std::string pathOf(const std::string& name) {
-  const std::filesystem::path bin = std::filesystem::path(paths::kCommand).parent_path();
+  const std::filesystem::path bin = std::filesystem::path(test::paths::kCommand).parent_path();
   const bool beside = name == "horovodrun" || name == "ipexrun";
   return beside ? bin / name : bin.parent_path() / "compat" / "bin" / name;
 }

@@ -10,6 +10,9 @@
 namespace farandole::test {
 namespace {
 
+using bootstrap::RankEnd;
+using launch::supervise::FirstCause;
+
 using testing::HasSubstr;
 using testing::Not;
 
@@ -40,12 +43,12 @@ TEST(LaunchFailure, ScreenHoldsTheLastTwentyLinesOfBothStreams) {
 }
 
 TEST(LaunchFailure, ScreenTellsWhatTheOthersWaitedFor) {
-  Command command({"run", "-np", "3", "sh", "-c",
-                   "if [ $RANK = 2 ]; then echo pid $$; exec " + std::string(paths::kLaunchActor) +
-                       " wait 'computing'; fi; "
-                       "exec " +
-                       std::string(paths::kLaunchActor) +
-                       " wait \"waiting for allreduce 'grad.7'\""});
+  Command command(
+      {"run", "-np", "3", "sh", "-c",
+       "if [ $RANK = 2 ]; then echo pid $$; exec " + std::string(test::paths::kLaunchActor) +
+           " wait 'computing'; fi; "
+           "exec " +
+           std::string(test::paths::kLaunchActor) + " wait \"waiting for allreduce 'grad.7'\""});
   ASSERT_TRUE(command.waitForOutput("waiting\n", 3)) << command.err();
   const auto pids = pidsIn(command.out());
   ASSERT_EQ(pids.size(), 1U) << command.out();

@@ -8,6 +8,8 @@
 namespace farandole::test {
 namespace {
 
+using test::paths::kLaunchActor;
+
 using testing::HasSubstr;
 using testing::Not;
 
@@ -29,8 +31,7 @@ TEST(LaunchInit, WarningCanBeSilencedOrMadeAnError) {
 }
 
 TEST(LaunchInit, RanksThatInitialiseGetNone) {
-  const Outcome outcome =
-      runCommand({"run", "-np", "2", "--require-init", paths::kLaunchActor, "init"});
+  const Outcome outcome = runCommand({"run", "-np", "2", "--require-init", kLaunchActor, "init"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
 }
@@ -40,7 +41,7 @@ TEST(LaunchInit, RankThatLeavesWhileAnotherIsInsideInitEndsTheJob) {
   for (const char* delays : {"0 1", "1 0"}) {
     const std::string script = std::string("set -- ") + delays +
                                "; if [ $RANK = 1 ]; then sleep $1; exit 0; fi; sleep $2; exec " +
-                               paths::kLaunchActor + " join";
+                               kLaunchActor + " join";
     const Outcome outcome = runCommand(shellJob(2, script));
     EXPECT_EQ(outcome.code, 1);
     EXPECT_THAT(outcome.err,
@@ -52,8 +53,8 @@ TEST(LaunchInit, RankThatLeavesWhileAnotherIsInsideInitEndsTheJob) {
 
 TEST(LaunchInit, RankWithAnotherSizeEndsTheJob) {
   const Outcome outcome =
-      runCommand(shellJob(2, "[ $RANK = 1 ] && exec " + std::string(paths::kLaunchActor) +
-                                 " size 3; exec " + std::string(paths::kLaunchActor) + " join"));
+      runCommand(shellJob(2, "[ $RANK = 1 ] && exec " + std::string(kLaunchActor) +
+                                 " size 3; exec " + std::string(kLaunchActor) + " join"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("rank 1 initialised as one of 3 ranks, but the launcher "
                                      "started 2"));

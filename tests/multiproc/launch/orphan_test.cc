@@ -9,6 +9,8 @@
 namespace farandole::test {
 namespace {
 
+using test::paths::kCommand;
+
 using testing::HasSubstr;
 using testing::Not;
 
@@ -88,7 +90,7 @@ TEST(LaunchOrphans, ProcessesWithoutTheMarkAreFoundByDescent) {
 
 // Processes that no longer show the job's variable: a cleared environment, and an overwritten one.
 const std::string kWithoutVariable = "(env -i setsid sh -c 'echo pid $$; exec sleep 300' &) ; (" +
-                                     std::string(paths::kLaunchActor) +
+                                     std::string(test::paths::kLaunchActor) +
                                      " forget &) ; echo pid $$; sleep 300";
 
 TEST(LaunchOrphans, NoneOfThoseWithoutTheVariableWhenTheLauncherIsKilled) {
@@ -103,7 +105,7 @@ TEST(LaunchOrphans, NoneOfThoseWithoutTheVariableWhenTheLauncherIsKilled) {
 std::vector<std::string> withoutControlGroups(const std::vector<std::string>& words) {
   std::vector<std::string> all{"--mount", "sh", "-c",
                                "mount -t tmpfs -o ro none /sys/fs/cgroup && exec \"$0\" \"$@\"",
-                               paths::kCommand};
+                               kCommand};
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }
@@ -173,7 +175,7 @@ TEST(LaunchOrphans, AGuardianThatIsKilledIsReplaced) {
 Outcome runAsProcessOne(const std::string& before, const std::string& job) {
   return runProgram("/usr/bin/unshare",
                     {"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-                     before + "exec " + std::string(paths::kCommand) + " run --grace 100 " + job});
+                     before + "exec " + std::string(kCommand) + " run --grace 100 " + job});
 }
 
 TEST(LaunchOrphans, ProcessOneDoesNotWaitForItsGuardian) {
@@ -193,7 +195,7 @@ TEST(LaunchOrphans, ProcessOneReapsStrangersAndLeavesThemAlone) {
 
 // As with `sleep infinity` as process 1, which reaps nobody.
 TEST(LaunchOrphans, NoZombieIsLeftToAProcessOneThatReapsNobody) {
-  const std::string run = std::string(paths::kCommand) + " run -q -np 1 ";
+  const std::string run = std::string(kCommand) + " run -q -np 1 ";
   Command::Options options;
   options.program = "/usr/bin/unshare";
   Command command({"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
@@ -214,7 +216,7 @@ TEST(LaunchOrphans, HelpersThatEndByThemselvesAreNotMentioned) {
 
 TEST(LaunchOrphans, AJobInsideAJobIsEndedToo) {
   Command command(
-      shellJob(1, "exec " + std::string(paths::kCommand) +
+      shellJob(1, "exec " + std::string(kCommand) +
                       " run -np 2 sh -c 'echo pid $$; (setsid sleep 300 &); sleep 300'"));
   ASSERT_TRUE(command.waitForOutput("pid ", 2));
   const auto pids = pidsIn(command.out());

@@ -13,6 +13,10 @@
 namespace farandole::test {
 namespace {
 
+using launch::output::OutputFormat;
+using launch::output::RankOutput;
+using launch::output::Stream;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -114,7 +118,7 @@ TEST(LaunchOutput, CopyThatCannotBeWrittenIsSaidOncePerRank) {
   const auto job = [&](const std::string& option) {
     // Files may have 4 KiB; what is longer is an error, as a full disk is.
     return std::vector<std::string>{
-        "-c", "trap '' XFSZ; ulimit -f 8; exec " + std::string(paths::kCommand) + " run -q " +
+        "-c", "trap '' XFSZ; ulimit -f 8; exec " + std::string(test::paths::kCommand) + " run -q " +
                   option + " -np 2 --output-filename " + folder.path() +
                   "/logs sh -c 'i=0; while [ $i -lt 400 ]; do echo line $i of some length; "
                   "echo line $i of some length >&2; i=$((i+1)); done; [ $RANK = 0 ] || echo end'"};

@@ -58,11 +58,12 @@ TEST_P(Packaging, NeedsNoGlibcAbove234) {
   EXPECT_LE(highest, 34);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Packaging, ::testing::Values(paths::kCommand, paths::kLibrary),
+INSTANTIATE_TEST_SUITE_P(Of, Packaging,
+                         ::testing::Values(test::paths::kCommand, test::paths::kLibrary),
                          [](const auto& one) { return one.index == 0 ? "Command" : "Library"; });
 
 TEST(Packaging, LibraryExportsTheCInterfaceAlone) {
-  std::istringstream lines(outputOf("nm -D --defined-only " + std::string(paths::kLibrary)));
+  std::istringstream lines(outputOf("nm -D --defined-only " + std::string(test::paths::kLibrary)));
   int exported = 0;
   for (std::string address, kind, name; lines >> address >> kind >> name; ++exported) {
     EXPECT_TRUE(name.starts_with("farandole_")) << name;

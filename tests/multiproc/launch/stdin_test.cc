@@ -33,11 +33,11 @@ TEST(LaunchStdin, RankZeroThatDoesNotReadBlocksNothing) {
 TEST(LaunchStdin, WhatRankZeroDoesNotReadIsLeftForOthers) {
   Command::Options options;
   options.input = "first\nsecond\n";
-  Command command(
-      shellJob(1,
-               std::string(paths::kCommand) + " run --no-prefix sh -c 'read x; echo got $x'; cat",
-               {"--no-prefix"}),
-      options);
+  Command command(shellJob(1,
+                           std::string(test::paths::kCommand) +
+                               " run --no-prefix sh -c 'read x; echo got $x'; cat",
+                           {"--no-prefix"}),
+                  options);
   const Outcome outcome = command.finish();
   EXPECT_EQ(outcome.out, "got first\nsecond\n");
 }

@@ -127,7 +127,7 @@ TEST_F(LaunchTree, OwnFolderIsClosedAndNobodyReachesBehindAClosedOne) {
 TEST_F(LaunchTree, LaunchersOwnPathElsewhereMayBeAnybodys) {
   const std::string bin = folder_.path() + "/shared/bin";
   fs::create_directories(bin);
-  fs::copy_file(paths::kCommand, bin + "/farandole");
+  fs::copy_file(test::paths::kCommand, bin + "/farandole");
   options_.program = bin + "/farandole";
   EXPECT_EQ(run({"-q", "--no-push"}).code, 0);
   ASSERT_EQ(::chmod((folder_.path() + "/shared").c_str(), 0777), 0);

@@ -113,8 +113,8 @@ TEST(LaunchUsage, TheLimitOfOpenFilesIsNamedAsItIs) {
   const auto withLimit = [&](int files) {
     const std::string limit = "--nofile=" + std::to_string(files) + ":" + std::to_string(files);
     return runProgram("/usr/bin/prlimit",
-                      {limit, paths::kCommand, "run", "-np", "4", "--output-filename",
-                       logs.path() + "/logs", paths::kLaunchActor, "init"});
+                      {limit, test::paths::kCommand, "run", "-np", "4", "--output-filename",
+                       logs.path() + "/logs", test::paths::kLaunchActor, "init"});
   };
   const Outcome refused = withLimit(20);
   EXPECT_EQ(refused.code, 1);

@@ -20,18 +20,18 @@ namespace {
   std::exit(1);
 }
 
-void work(farandole::Communicator& all, int rounds) {
+void work(farandole::collective::Communicator& all, int rounds) {
   using namespace farandole;
   for (int round = 0; round < rounds; ++round) {
     std::vector<float> data(5000, static_cast<float>(round));
-    const Piece piece{data.data(), data.data(), 5000};
+    const collective::Piece piece{data.data(), data.data(), 5000};
     const auto operation = all.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {});
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-    Progress now = Progress::kPending;
-    while ((now = operation->progress()) == Progress::kPending && !deadline.passed()) {
+    collective::Progress now = collective::Progress::kPending;
+    while ((now = operation->progress()) == collective::Progress::kPending && !deadline.passed()) {
       if (!operation->moved()) std::this_thread::sleep_for(operation->nap());
     }
-    if (now != Progress::kDone) fail("engine: " + operation->status().message());
+    if (now != collective::Progress::kDone) fail("engine: " + operation->status().message());
     if (data[17] != static_cast<float>(round * all.size())) fail("the engine's sum is wrong");
   }
 }
@@ -44,9 +44,9 @@ int main(int, char** argv) {
   int provided = 0;
   if (starts) MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   {
-    EngineStart start;
+    collective::EngineStart start;
     start.deadline = Deadline::after(std::chrono::seconds(60));
-    auto engine = startMpiEngine("", start);
+    auto engine = collective::startMpiEngine("", start);
     if (!engine.ok()) fail(engine.status().message());
     int running = 0;
     MPI_Initialized(&running);
@@ -64,12 +64,13 @@ int main(int, char** argv) {
       if (sum != round * engine.value()->size()) fail("the program's sum is wrong");
     }
     driver.join();
-    if (startMpiEngine("/nowhere/libmpi.so", start).ok() == false) fail("a second start failed");
+    if (collective::startMpiEngine("/nowhere/libmpi.so", start).ok() == false)
+      fail("a second start failed");
   }
   if (starts) {
     MPI_Finalize();
-    EngineStart again;
-    if (startMpiEngine("", again).ok()) fail("the engine started after MPI's end");
+    collective::EngineStart again;
+    if (collective::startMpiEngine("", again).ok()) fail("the engine started after MPI's end");
   }
   std::printf("beside ok\n");
   return 0;

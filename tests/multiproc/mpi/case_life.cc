@@ -32,7 +32,7 @@ void sets() {
   const int size = engine->size();
   const int me = engine->rank();
   const auto all = everybody(*engine);
-  std::vector<std::unique_ptr<Communicator>> mine;
+  std::vector<std::unique_ptr<collective::Communicator>> mine;
   std::vector<std::vector<int>> ranks;
   for (int i = 0; i < size && size > 1; ++i) {
     const std::vector<int> pair = {(i + 1) % size, i};
@@ -45,11 +45,11 @@ void sets() {
   }
   for (int round = 0; round < 20; ++round) {
     std::vector<std::vector<float>> data(mine.size() + 1, std::vector<float>(30'000));
-    std::vector<OperationPtr> operations;
+    std::vector<collective::OperationPtr> operations;
     for (std::size_t i = 0; i <= mine.size(); ++i) {
       for (float& value : data[i]) value = static_cast<float>(me + round);
-      const Piece piece{data[i].data(), data[i].data(), 30'000};
-      Communicator& set = i < mine.size() ? *mine[i] : *all;
+      const collective::Piece piece{data[i].data(), data[i].data(), 30'000};
+      collective::Communicator& set = i < mine.size() ? *mine[i] : *all;
       operations.push_back(
           set.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {}));
     }
@@ -106,7 +106,7 @@ void loaded(const char* library) {
   const auto engine = startEngine();
   const auto all = everybody(*engine);
   run(all->barrier(), "barrier");
-  const auto found = loadMpiEngine("");
+  const auto found = collective::loadMpiEngine("");
   must(found.status(), "load");
   if (found.value().library.why != "this process already uses it") {
     fail("the engine took " + found.value().library.path + ": " + found.value().library.why);

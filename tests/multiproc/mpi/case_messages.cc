@@ -8,6 +8,10 @@
 namespace farandole::test {
 namespace {
 
+using collective::Communicator;
+using collective::kAnyRank;
+using collective::Received;
+
 std::vector<std::uint8_t> content(std::size_t bytes, int seed) {
   std::vector<std::uint8_t> data(bytes);
   for (std::size_t i = 0; i < bytes; ++i) {
@@ -20,7 +24,7 @@ std::vector<std::uint8_t> content(std::size_t bytes, int seed) {
 void crowd(Communicator& all, std::size_t bytes) {
   constexpr int kTags = 5;
   const auto tag = [](int i) { return i == 4 ? 0x7ffffff0 : i * 1000; };
-  std::vector<OperationPtr> operations;
+  std::vector<collective::OperationPtr> operations;
   std::vector<std::vector<std::uint8_t>> out;
   std::vector<std::vector<std::uint8_t>> in;
   std::vector<Received> received(static_cast<std::size_t>(all.size() * kTags));
@@ -41,7 +45,7 @@ void crowd(Communicator& all, std::size_t bytes) {
   }
   // A collective is not disturbed by them.
   std::vector<float> value(1000, 1.0f);
-  const Piece piece{value.data(), value.data(), 1000};
+  const collective::Piece piece{value.data(), value.data(), 1000};
   operations.push_back(all.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {}));
   driveAll(operations, "messages");
   for (std::size_t i = 0; i < in.size(); ++i) {

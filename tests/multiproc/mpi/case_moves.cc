@@ -7,6 +7,9 @@
 namespace farandole::test {
 namespace {
 
+using collective::Communicator;
+using collective::kAnyRank;
+
 std::byte pattern(int from, int to, std::size_t i) {
   return static_cast<std::byte>((i * 31 + i / 256 + static_cast<std::size_t>(from * 7 + to)) % 251);
 }
@@ -102,7 +105,7 @@ void broadcastOnce(Communicator& all, const std::vector<std::int64_t>& counts, i
                    bool inPlace) {
   std::vector<Buffer> in;
   std::vector<Buffer> out;
-  std::vector<Piece> pieces;
+  std::vector<collective::Piece> pieces;
   in.reserve(counts.size());
   out.reserve(counts.size());
   for (const std::int64_t count : counts) {
@@ -153,7 +156,7 @@ void large() {
   const std::int64_t half = (std::int64_t{1} << 30) + 5;
   const std::int64_t count = 2 * half;
   std::vector<std::uint8_t> data(static_cast<std::size_t>(count), 1);
-  const Piece piece{data.data(), data.data(), count};
+  const collective::Piece piece{data.data(), data.data(), count};
   run(all->allreduce(std::span(&piece, 1), DType::kUint8, ReduceOp::kSum, {}), "large allreduce");
   run(all->broadcast(std::span(&piece, 1), DType::kUint8, 0), "large broadcast");
   const auto check = [&](std::uint8_t want, const char* what) {
@@ -173,7 +176,7 @@ void large() {
   run(all->gather(mine.data(), data.data(), counts, DType::kUint8, 0), "large gather");
   if (all->rank() == 0) check(9, "large gather");
 
-  Received received;
+  collective::Received received;
   data.assign(static_cast<std::size_t>(count), static_cast<std::uint8_t>(all->rank()));
   if (all->rank() == 0) run(all->send(data.data(), data.size(), 1, 0), "large send");
   if (all->rank() == 1) {

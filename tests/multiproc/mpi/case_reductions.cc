@@ -11,6 +11,9 @@
 namespace farandole::test {
 namespace {
 
+using collective::Communicator;
+using collective::Piece;
+
 constexpr ReduceOp kOps[] = {ReduceOp::kSum,  ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct,
                              ReduceOp::kBand, ReduceOp::kBor, ReduceOp::kBxor};
 
@@ -62,7 +65,7 @@ void manyChunks(Communicator& all, DType dtype, int round) {
     pieces.push_back({at, at, kEach});
   }
   const auto operation = all.allreduce(pieces, dtype, ReduceOp::kSum, {});
-  for (int i = 0; operation->progress() == Progress::kPending; ++i) {
+  for (int i = 0; operation->progress() == collective::Progress::kPending; ++i) {
     if ((i * 7 + all.rank() * 3 + round) % 5 == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds((all.rank() + round) % 3));
     }

@@ -15,6 +15,10 @@
 namespace farandole::test {
 namespace {
 
+using collective::Engine;
+using collective::OperationPtr;
+using collective::Progress;
+
 constexpr std::size_t kGuard = 64;
 int myRank = -1;
 
@@ -30,10 +34,10 @@ void must(const Status& status, const std::string& what) {
 }
 
 std::unique_ptr<Engine> startEngine(bool native) {
-  EngineStart start;
+  collective::EngineStart start;
   start.deadline = Deadline::after(std::chrono::seconds(60));
   start.nativeFrom = native ? 2 : 0;
-  Result<std::unique_ptr<Engine>> engine = startMpiEngine("", start);
+  Result<std::unique_ptr<Engine>> engine = collective::startMpiEngine("", start);
   must(engine.status(), "start");
   myRank = engine.value()->rank();
   return std::move(engine).value();
@@ -45,14 +49,14 @@ std::vector<int> firstRanks(int count) {
   return ranks;
 }
 
-std::unique_ptr<Communicator> everybody(Engine& engine, std::uint32_t key) {
+std::unique_ptr<collective::Communicator> everybody(Engine& engine, std::uint32_t key) {
   auto made = engine.communicator(firstRanks(engine.size()), key,
                                   Deadline::after(std::chrono::seconds(60)));
   must(made.status(), "communicator");
   return std::move(made).value();
 }
 
-Status drive(Operation& operation, const std::string& what) {
+Status drive(collective::Operation& operation, const std::string& what) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(90));
   for (;;) {
     switch (operation.progress()) {
@@ -120,7 +124,7 @@ void expectReduced(const std::byte* at, std::int64_t count, DType dtype, ReduceO
   }
 }
 
-void expectSame(Communicator& all, const std::byte* data, std::size_t bytes,
+void expectSame(collective::Communicator& all, const std::byte* data, std::size_t bytes,
                 const std::string& what) {
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(all.size()),
                                          static_cast<std::int64_t>(bytes));

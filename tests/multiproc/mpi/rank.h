@@ -14,14 +14,15 @@ namespace farandole::test {
 [[noreturn]] void fail(const std::string& text);
 void must(const Status& status, const std::string& what);
 
-std::unique_ptr<Engine> startEngine(bool native = false);
-std::unique_ptr<Communicator> everybody(Engine& engine, std::uint32_t key = 1);
+std::unique_ptr<collective::Engine> startEngine(bool native = false);
+std::unique_ptr<collective::Communicator> everybody(collective::Engine& engine,
+                                                    std::uint32_t key = 1);
 
 // Drives as the runtime does: sleeps as long as the operation allows. Fails after 90 s.
-Status drive(Operation& operation, const std::string& what);
+Status drive(collective::Operation& operation, const std::string& what);
 // All of them, in turn.
-void driveAll(std::vector<OperationPtr>& operations, const std::string& what);
-void run(OperationPtr operation, const std::string& what);
+void driveAll(std::vector<collective::OperationPtr>& operations, const std::string& what);
+void run(collective::OperationPtr operation, const std::string& what);
 
 // Memory with guard bytes behind it.
 class Buffer {
@@ -41,7 +42,7 @@ void fill(std::byte* at, std::int64_t count, DType dtype, ReduceOp op, int rank,
 void expectReduced(const std::byte* at, std::int64_t count, DType dtype, ReduceOp op,
                    const std::vector<int>& ranks, const std::string& what, std::int64_t offset = 0);
 // Fails unless all members hold the same bytes.
-void expectSame(Communicator& all, const std::byte* data, std::size_t bytes,
+void expectSame(collective::Communicator& all, const std::byte* data, std::size_t bytes,
                 const std::string& what);
 std::vector<int> firstRanks(int count);
 

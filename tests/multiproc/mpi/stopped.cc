@@ -65,10 +65,10 @@ int main(int, char** argv) {
   int provided = 0;
   if (where != "exit") MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   {
-    EngineStart start;
+    collective::EngineStart start;
     start.deadline = Deadline::after(seconds(60));
     start.finalizeLimit = seconds(2);
-    auto engine = startMpiEngine("", start);
+    auto engine = collective::startMpiEngine("", start);
     if (!engine.ok()) fail(engine.status().message());
     const bool stops = engine.value()->rank() == 1;
     stopsInCreateGroup = stops && where == "create_group";

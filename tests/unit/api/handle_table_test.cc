@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::api {
 namespace {
+
+using conductor::Entry;
 
 TEST(HandleTable, FindsWhatItWasGiven) {
   HandleTable table;
@@ -40,4 +42,4 @@ TEST(HandleTable, KnowsNoNumbersOfItsOwnMaking) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::api

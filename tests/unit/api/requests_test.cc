@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace farandole {
+namespace farandole::api {
 namespace {
 
 using ::testing::ElementsAre;
@@ -32,7 +32,7 @@ class RequestTest : public ::testing::Test {
   }
   // The text of the error; "" if there is none.
   std::string check() {
-    checked_ = Request();
+    checked_ = conductor::Request();
     return checkRequest(&set_, 11, request_, checked_).message();
   }
   std::string checkAs(int operation) {
@@ -44,9 +44,9 @@ class RequestTest : public ::testing::Test {
   float memory_[256] = {};
   std::int64_t shape_[2] = {6, 2};
   std::int64_t splits_[3] = {1, 2, 3};
-  Runtime::SetInfo set_;
+  runtime::Runtime::SetInfo set_;
   farandole_request request_ = FARANDOLE_REQUEST_INIT;
-  Request checked_;
+  conductor::Request checked_;
 };
 
 TEST_F(RequestTest, ARightOneIsTakenOver) {
@@ -55,7 +55,7 @@ TEST_F(RequestTest, ARightOneIsTakenOver) {
   request_.flags = FARANDOLE_FLAG_WILL_WAIT | FARANDOLE_FLAG_ORDERED;
   EXPECT_EQ(check(), "");
   EXPECT_EQ(checked_.name, "a");
-  EXPECT_EQ(checked_.meta.kind, Kind::kAllreduce);
+  EXPECT_EQ(checked_.meta.kind, control::Kind::kAllreduce);
   EXPECT_EQ(checked_.meta.dtype, DType::kFloat32);
   EXPECT_EQ(checked_.meta.op, ReduceOp::kSum);
   EXPECT_EQ(checked_.meta.prescale, 0.5);
@@ -100,7 +100,7 @@ TEST_F(RequestTest, ErrorsNameTheTensor) {
 }
 TEST_F(RequestTest, NumbersMustBeOfTheirEnums) {
   EXPECT_EQ(checkAs(-1), "'a': unknown operation -1");
-  EXPECT_EQ(checkAs(kKindCount), "'a': unknown operation 12");
+  EXPECT_EQ(checkAs(control::kKindCount), "'a': unknown operation 12");
   request_.operation = FARANDOLE_ALLREDUCE;
   request_.dtype = 99;
   EXPECT_EQ(check(), "'a': unknown dtype 99");
@@ -164,7 +164,7 @@ TEST_F(RequestTest, APeerIsAnotherRankOfTheSet) {
   request_.root = FARANDOLE_ANY_RANK;
   EXPECT_THAT(check(), HasSubstr("peer rank -1 is not a member"));
   EXPECT_EQ(checkAs(FARANDOLE_RECV), "");
-  EXPECT_EQ(checked_.meta.root, kAnyRank);
+  EXPECT_EQ(checked_.meta.root, collective::kAnyRank);
 }
 TEST_F(RequestTest, ReductionsMustBeDefined) {
   request_.op = FARANDOLE_BAND;
@@ -239,7 +239,7 @@ TEST_F(RequestTest, AReceiveNeedsAnOutput) {
   request_.output = nullptr;
   EXPECT_EQ(checkAs(FARANDOLE_RECV), "'a': recv needs an output buffer");
   EXPECT_EQ(checkAs(FARANDOLE_ALLREDUCE), "") << "the library provides it";
-  EXPECT_EQ(checked_.outputBytes, kNoLimit);
+  EXPECT_EQ(checked_.outputBytes, conductor::kNoLimit);
 }
 TEST_F(RequestTest, AnAllreduceIsInPlaceOrApart) {
   request_.output = memory_;
@@ -313,4 +313,4 @@ TEST(ShortRequest, HasAtLeastWhatTheFirstVersionHad) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::api

@@ -226,7 +226,7 @@ TEST(LaunchPeers, CommandLines) {
   const auto intel = startWith({"intelmpi", "/x/bin/p", "", ""}, 3, {"true"});
   EXPECT_THAT(intel.environment, testing::Contains(testing::Pair("I_MPI_ROOT", "/x")));
   EXPECT_THAT(startWithFarandole(2, {"true"}, {"-H", "a:2"}).words,
-              ElementsAre(ownProgram(), "run", "-H", "a:2", "-np", "2", "true"));
+              ElementsAre(process::ownProgram(), "run", "-H", "a:2", "-np", "2", "true"));
 }
 
 TEST(LaunchRemote, BothReachTheSameHost) {

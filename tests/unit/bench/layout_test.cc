@@ -48,7 +48,7 @@ TEST(Pattern, FindsTheWrongElement) {
       EXPECT_TRUE(pattern.verify(data.data(), 7000, 5).ok());
       data[static_cast<std::size_t>(wrong) * width] ^= std::byte{1};
       const Status status = pattern.verify(data.data(), 7000, 5);
-      ASSERT_FALSE(status.ok()) << name(dtype) << " " << wrong;
+      ASSERT_FALSE(status.ok()) << farandole::name(dtype) << " " << wrong;
       EXPECT_NE(status.message().find(std::to_string(wrong)), std::string::npos);
     }
   }

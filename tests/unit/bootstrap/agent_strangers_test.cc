@@ -17,7 +17,7 @@
 #include "bootstrap/wire.h"
 #include "unit/bootstrap/children.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace agent_strangers_test {
 
 using std::chrono::milliseconds;
@@ -207,4 +207,4 @@ TEST(AgentStrangers, AnotherUsersAgentIsNotTrusted) {
 }
 
 }  // namespace agent_strangers_test
-}  // namespace farandole
+}  // namespace farandole::bootstrap

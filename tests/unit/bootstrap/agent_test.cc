@@ -17,7 +17,7 @@
 #include "bootstrap/wire.h"
 #include "unit/bootstrap/children.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace agent_test {
 
 using std::chrono::milliseconds;
@@ -391,4 +391,4 @@ TEST(AgentTest, ThreadsShareOneClient) {
 }
 
 }  // namespace agent_test
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -10,7 +10,7 @@
 #include "bootstrap/unix_socket.h"
 #include "unit/bootstrap/children.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace handshake_test {
 
 using test::kJob;
@@ -229,4 +229,4 @@ TEST(AbstractAddress, IsChecked) {
 }
 
 }  // namespace handshake_test
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -22,7 +22,7 @@
 #include "bootstrap/unix_socket.h"
 #include "unit/bootstrap/children.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace meeting_test {
 
 using std::chrono::milliseconds;
@@ -399,4 +399,4 @@ TEST(Meeting, BadArgumentsAreRefused) {
 }
 
 }  // namespace meeting_test
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 struct Pipe {
@@ -75,4 +75,4 @@ TEST(OutBuffer, ABrokenPipeIsTold) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace farandole {
+namespace farandole::bootstrap {
 namespace {
 
 class RendezvousTest : public ::testing::Test {
@@ -176,4 +176,4 @@ TEST_F(RendezvousTest, ARanksWaitingRequestsAreBounded) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::bootstrap

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace farandole::wire {
+namespace farandole::bootstrap::wire {
 namespace {
 
 // The one frame in these bytes.
@@ -242,4 +242,4 @@ TEST(Describe, SaysWhoAndHow) {
 }
 
 }  // namespace
-}  // namespace farandole::wire
+}  // namespace farandole::bootstrap::wire

@@ -11,6 +11,8 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Piece;
+
 // adasum of a list, in float64 throughout: pairs, then pairs of results.
 std::vector<double> plainAdasum(std::vector<std::vector<double>> vectors) {
   while (vectors.size() > 1) {

@@ -11,6 +11,8 @@
 namespace farandole::testing {
 namespace allreduce_test {
 
+using collective::Piece;
+
 constexpr DType kDTypes[] = {DType::kUint8,     DType::kInt8,    DType::kUint16,  DType::kInt16,
                              DType::kInt32,     DType::kInt64,   DType::kFloat16, DType::kBfloat16,
                              DType::kFloat32,   DType::kFloat64, DType::kBool,    DType::kComplex64,
@@ -65,7 +67,7 @@ std::string describe(const Case& c, int ranks) {
 }
 
 // Runs one case on this rank; `mine` says whether this rank's memory is shared.
-void runCase(GroupMember& member, Communicator& communicator, const Case& c, bool mine,
+void runCase(GroupMember& member, collective::Communicator& communicator, const Case& c, bool mine,
              std::byte* in, std::byte* out) {
   const std::size_t elementBytes = sizeOf(c.dtype);
   const int ranks = communicator.size();

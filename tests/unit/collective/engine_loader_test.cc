@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 TEST(EngineLoader, AMissingEngineIsNamed) {
@@ -48,4 +48,4 @@ TEST(EngineLoader, OnlyTheEngineOfThisBuildIsTaken) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -11,6 +11,8 @@
 namespace farandole::test {
 namespace {
 
+using collective::Exchange;
+
 using ::testing::ElementsAre;
 
 std::span<const std::byte> bytesOf(const std::vector<float>& values) {

@@ -12,6 +12,10 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Operation;
+using collective::OperationPtr;
+using collective::Progress;
+
 using ::testing::Each;
 
 constexpr int kMembers = 3;
@@ -21,20 +25,24 @@ class GoneTest : public ::testing::Test {
   GoneTest() : neighbours_(neighboursInOneProcess(kMembers)) {
     std::vector<int> members(kMembers);
     std::iota(members.begin(), members.end(), 0);
-    const std::size_t bytes = shmCommunicatorBytes(kMembers);
+    const std::size_t bytes = collective::shm::shmCommunicatorBytes(kMembers);
     void* memory = std::move(neighbours_[0]->arena().allocate(bytes)).value();
     area_ = neighbours_[0]->offsetOf(memory);
     for (int i = 0; i < kMembers; ++i) {
-      communicators_.push_back(makeShmCommunicator(neighbour(i), areaOf(i), members, i));
+      communicators_.push_back(
+          collective::shm::makeShmCommunicator(neighbour(i), areaOf(i), members, i));
     }
   }
 
-  Neighbourhood& neighbour(int member) { return *neighbours_[static_cast<std::size_t>(member)]; }
-  std::byte* areaOf(int member) {
-    return neighbour(member).at(0, area_, shmCommunicatorBytes(kMembers));
+  machine::Neighbourhood& neighbour(int member) {
+    return *neighbours_[static_cast<std::size_t>(member)];
   }
-  MemberFlags& flags(int member) {
-    return *reinterpret_cast<MemberFlags*>(areaOf(0) + AreaLayout(kMembers).flags(member));
+  std::byte* areaOf(int member) {
+    return neighbour(member).at(0, area_, collective::shm::shmCommunicatorBytes(kMembers));
+  }
+  collective::shm::MemberFlags& flags(int member) {
+    return *reinterpret_cast<collective::shm::MemberFlags*>(
+        areaOf(0) + collective::shm::AreaLayout(kMembers).flags(member));
   }
   // To the others its process has ended.
   void end(int member) {
@@ -44,7 +52,8 @@ class GoneTest : public ::testing::Test {
   }
   // The sum of everybody's values, as that member computes it.
   OperationPtr sum(int member, std::vector<float>& values) {
-    const Piece piece{values.data(), values.data(), static_cast<std::int64_t>(values.size())};
+    const collective::Piece piece{values.data(), values.data(),
+                                  static_cast<std::int64_t>(values.size())};
     return communicators_[static_cast<std::size_t>(member)]->allreduce(
         std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {});
   }
@@ -55,9 +64,9 @@ class GoneTest : public ::testing::Test {
     }
   }
 
-  std::vector<std::unique_ptr<Neighbourhood>> neighbours_;
+  std::vector<std::unique_ptr<machine::Neighbourhood>> neighbours_;
   std::uint64_t area_ = 0;
-  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<std::unique_ptr<collective::Communicator>> communicators_;
 };
 
 // Every way of an allreduce: in a line, in a slot, in rounds.

@@ -12,9 +12,14 @@
 namespace farandole::testing {
 namespace {
 
+using collective::OperationPtr;
+using collective::Piece;
+using collective::Progress;
+
 using namespace std::chrono_literals;
 
-Status sum(GroupMember& member, Communicator& communicator, std::vector<float>& values) {
+Status sum(GroupMember& member, collective::Communicator& communicator,
+           std::vector<float>& values) {
   const Piece piece{values.data(), values.data(), static_cast<std::int64_t>(values.size())};
   return member.wait(
       communicator.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {}));
@@ -132,9 +137,9 @@ TEST_P(ManyRanks, EveryOperationWorks) {
 INSTANTIATE_TEST_SUITE_P(Ranks, ManyRanks, ::testing::Values(16, 64));
 
 TEST(Group, AreasStaySmall) {
-  EXPECT_LE(shmCommunicatorBytes(2), std::size_t{16} << 20);
-  EXPECT_LE(shmCommunicatorBytes(8), std::size_t{48} << 20);
-  EXPECT_LE(shmCommunicatorBytes(64), std::size_t{64} << 20);
+  EXPECT_LE(collective::shm::shmCommunicatorBytes(2), std::size_t{16} << 20);
+  EXPECT_LE(collective::shm::shmCommunicatorBytes(8), std::size_t{48} << 20);
+  EXPECT_LE(collective::shm::shmCommunicatorBytes(64), std::size_t{64} << 20);
 }
 
 // Who waits sleeps: the others' half second of absence costs this process next to no time.

@@ -15,12 +15,16 @@
 
 namespace farandole::testing {
 
+using collective::Progress;
+using machine::Arena;
+using machine::Neighbourhood;
+
 using namespace std::chrono_literals;
 
 struct GroupBoard {
   static constexpr int kKeys = 16;
-  std::atomic<int> pids[kMaxLocalRanks];
-  std::atomic<bool> done[kMaxLocalRanks];
+  std::atomic<int> pids[machine::kMaxLocalRanks];
+  std::atomic<bool> done[machine::kMaxLocalRanks];
   std::atomic<std::uint64_t> areas[kKeys];  // 1 + offset in the first member's arena
 };
 
@@ -108,9 +112,10 @@ void GroupMember::markDone() { board_.done[rank()].store(true); }
 
 int GroupMember::pidOf(int rank) const { return board_.pids[rank].load(); }
 
-std::unique_ptr<Communicator> GroupMember::communicator(std::vector<int> members, int key) {
+std::unique_ptr<collective::Communicator> GroupMember::communicator(std::vector<int> members,
+                                                                    int key) {
   const int size = static_cast<int>(members.size());
-  const std::size_t bytes = shmCommunicatorBytes(size);
+  const std::size_t bytes = collective::shm::shmCommunicatorBytes(size);
   std::atomic<std::uint64_t>& area = board_.areas[key];
   if (members[0] == rank()) {
     Result<void*> memory = neighbourhood_.arena().allocate(bytes);
@@ -120,16 +125,16 @@ std::unique_ptr<Communicator> GroupMember::communicator(std::vector<int> members
   await([&] { return area.load() != 0; }, "the communicator's area");
   std::byte* base = neighbourhood_.at(members[0], area.load() - 1, bytes);
   const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
-  return makeShmCommunicator(neighbourhood_, base, members, static_cast<int>(me));
+  return collective::shm::makeShmCommunicator(neighbourhood_, base, members, static_cast<int>(me));
 }
 
-std::unique_ptr<Communicator> GroupMember::world(int key) {
+std::unique_ptr<collective::Communicator> GroupMember::world(int key) {
   std::vector<int> members;
   for (int rank = 0; rank < size(); ++rank) members.push_back(rank);
   return communicator(std::move(members), key);
 }
 
-Status GroupMember::wait(Operation& operation, std::chrono::milliseconds limit) {
+Status GroupMember::wait(collective::Operation& operation, std::chrono::milliseconds limit) {
   const Deadline deadline = Deadline::after(limit);
   const int spins = neighbourhood_.crowded() ? 1 : 200;
   for (;;) {

@@ -20,20 +20,20 @@ struct GroupBoard;  // in memory shared by parent and ranks
 
 class GroupMember {
  public:
-  GroupMember(GroupBoard& board, Neighbourhood& neighbourhood)
+  GroupMember(GroupBoard& board, machine::Neighbourhood& neighbourhood)
       : board_(board), neighbourhood_(neighbourhood) {}
 
   int rank() const { return neighbourhood_.rank(); }
   int size() const { return neighbourhood_.size(); }
-  Neighbourhood& neighbourhood() { return neighbourhood_; }
+  machine::Neighbourhood& neighbourhood() { return neighbourhood_; }
   // Collective over the members; every communicator of a run has a key of its own (0 … 15).
-  std::unique_ptr<Communicator> communicator(std::vector<int> members, int key);
-  std::unique_ptr<Communicator> world(int key = 0);
+  std::unique_ptr<collective::Communicator> communicator(std::vector<int> members, int key);
+  std::unique_ptr<collective::Communicator> world(int key = 0);
 
   // Drives an operation to its end: spins a little, then sleeps on the doorbell.
-  Status wait(Operation& operation,
+  Status wait(collective::Operation& operation,
               std::chrono::milliseconds limit = std::chrono::milliseconds(60'000));
-  Status wait(const OperationPtr& operation) { return wait(*operation); }
+  Status wait(const collective::OperationPtr& operation) { return wait(*operation); }
   // Memory in this rank's arena, or ordinary memory; freed with the process.
   void* memory(std::size_t bytes, bool shared);
 
@@ -42,7 +42,7 @@ class GroupMember {
 
  private:
   GroupBoard& board_;
-  Neighbourhood& neighbourhood_;
+  machine::Neighbourhood& neighbourhood_;
 };
 
 struct GroupOptions {

@@ -10,6 +10,12 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Advance;
+using collective::Budget;
+using collective::EngineOperation;
+using collective::Piece;
+using collective::ScaledCopy;
+
 // Drives a copy to its end; returns the calls it took.
 int drive(ScaledCopy& copy) {
   for (int calls = 1; calls < 1000; ++calls) {
@@ -47,7 +53,7 @@ TEST(ScaledCopy, StopsWhenTheBudgetIsSpentAndGoesOnThere) {
 }
 
 TEST(ScaledCopy, NothingIsDoneAtOnce) {
-  ScaledCopy copy({}, kPlainCopy);
+  ScaledCopy copy({}, collective::kPlainCopy);
   EXPECT_EQ(drive(copy), 1);
 }
 
@@ -55,7 +61,7 @@ TEST(ScaledCopy, LeavesInPlaceDataAloneThatItDoesNotChange) {
   // Read-only memory: a write would end the test.
   static const std::uint8_t kConstant[] = {1, 2, 3, 4};
   const Piece piece{kConstant, const_cast<std::uint8_t*>(kConstant), 4};
-  ScaledCopy copy(std::span(&piece, 1), kPlainCopy);
+  ScaledCopy copy(std::span(&piece, 1), collective::kPlainCopy);
   EXPECT_EQ(drive(copy), 1);
 }
 
@@ -91,13 +97,13 @@ TEST(LocalReduction, IsAnOperationOfItsEngine) {
   NoContext context;
   std::vector<double> values(10, 4.0);
   const Piece piece{values.data(), values.data(), 10};
-  const Reduction half{DType::kFloat64, ReduceOp::kSum, Scale{1.0, 0.5, 1}};
-  LocalReduction<PlainOperation> operation(std::span(&piece, 1), half, context, "copy");
-  EXPECT_EQ(operation.progress(), Progress::kDone);
+  const collective::Reduction half{DType::kFloat64, ReduceOp::kSum, Scale{1.0, 0.5, 1}};
+  collective::LocalReduction<PlainOperation> operation(std::span(&piece, 1), half, context, "copy");
+  EXPECT_EQ(operation.progress(), collective::Progress::kDone);
   EXPECT_EQ(values, std::vector<double>(10, 2.0));
   context.failure = Status::internal("over");
-  LocalReduction<PlainOperation> late(std::span(&piece, 1), half, context, "copy");
-  EXPECT_EQ(late.progress(), Progress::kFailed);
+  collective::LocalReduction<PlainOperation> late(std::span(&piece, 1), half, context, "copy");
+  EXPECT_EQ(late.progress(), collective::Progress::kFailed);
   EXPECT_EQ(values, std::vector<double>(10, 2.0));
 }
 

@@ -102,7 +102,7 @@ TEST_P(Move, Broadcast) {
       const bool shared = dice.coin();
       const bool inPlace = dice.coin();
       const std::int64_t pieces = 1 + dice.upTo(4);
-      std::vector<Piece> list;
+      std::vector<collective::Piece> list;
       std::vector<Bytes> expected;
       std::vector<std::byte*> memory;
       for (std::int64_t p = 0; p < pieces; ++p) {
@@ -197,7 +197,7 @@ TEST_P(Move, BarrierHoldsEverybodyBack) {
       counter = new (member.memory(64, true)) std::atomic<int>(0);
       offset = member.neighbourhood().offsetOf(counter);
     }
-    const Piece piece{&offset, &offset, 1};
+    const collective::Piece piece{&offset, &offset, 1};
     ASSERT_TRUE(member.wait(communicator->broadcast(std::span(&piece, 1), DType::kInt64, 0)).ok());
     counter = reinterpret_cast<std::atomic<int>*>(
         member.neighbourhood().at(0, offset, sizeof(std::atomic<int>)));

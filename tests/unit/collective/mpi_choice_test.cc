@@ -4,7 +4,7 @@
 
 #include <map>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 using Kind = MpiStarter::Kind;
@@ -106,4 +106,4 @@ TEST(MpiLibrary, ALibraryThatIsNoMpiIsRefused) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -13,6 +13,9 @@
 namespace farandole::testing {
 namespace {
 
+using machine::Arena;
+using machine::Neighbourhood;
+
 using namespace std::chrono_literals;
 
 std::vector<UniqueFd> ownPidfds(std::size_t count) {
@@ -84,7 +87,8 @@ TEST(Neighbourhood, AddressesAreChecked) {
 TEST(Neighbourhood, RingWakesTheSleeper) {
   runGroup(2, [](GroupMember& member) {
     Neighbourhood& n = member.neighbourhood();
-    auto* turn = reinterpret_cast<std::atomic<int>*>(n.at(0, sizeof(NeighbourhoodHeader), 64));
+    auto* turn =
+        reinterpret_cast<std::atomic<int>*>(n.at(0, sizeof(machine::NeighbourhoodHeader), 64));
     auto* rung = turn + 1;
     int longSleeps = 0;
     if (member.rank() == 0) {

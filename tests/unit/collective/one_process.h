@@ -18,23 +18,24 @@ inline UniqueFd ownPidfd() {
 }
 
 // As each of them sees the others.
-inline std::vector<std::unique_ptr<Neighbourhood>> neighboursInOneProcess(
+inline std::vector<std::unique_ptr<machine::Neighbourhood>> neighboursInOneProcess(
     int ranks, std::size_t arenaBytes = std::size_t{64} << 20) {
-  std::vector<std::unique_ptr<Arena>> arenas;
-  for (int i = 0; i < ranks; ++i) arenas.push_back(std::move(Arena::create(arenaBytes)).value());
+  std::vector<std::unique_ptr<machine::Arena>> arenas;
+  for (int i = 0; i < ranks; ++i)
+    arenas.push_back(std::move(machine::Arena::create(arenaBytes)).value());
   std::vector<std::vector<UniqueFd>> descriptors(arenas.size());
   for (auto& each : descriptors) {
     for (const auto& arena : arenas) each.emplace_back(::dup(arena->fd()));
   }
-  std::vector<std::unique_ptr<Neighbourhood>> neighbours;
+  std::vector<std::unique_ptr<machine::Neighbourhood>> neighbours;
   for (int i = 0; i < ranks; ++i) {
     const auto at = static_cast<std::size_t>(i);
     std::vector<UniqueFd> pidfds;
     for (int j = 0; j < ranks; ++j) pidfds.push_back(ownPidfd());
     neighbours.push_back(
-        std::move(Neighbourhood::create(std::move(arenas[at]), i, /*epoch=*/1,
-                                        std::move(descriptors[at]), std::move(pidfds),
-                                        Deadline::after(std::chrono::seconds(20))))
+        std::move(machine::Neighbourhood::create(std::move(arenas[at]), i, /*epoch=*/1,
+                                                 std::move(descriptors[at]), std::move(pidfds),
+                                                 Deadline::after(std::chrono::seconds(20))))
             .value());
   }
   return neighbours;

@@ -9,6 +9,11 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Advance;
+using collective::EngineOperation;
+using collective::Progress;
+using collective::reductionOf;
+
 struct ScriptContext {
   Status failure;
 };
@@ -104,10 +109,10 @@ TEST(EngineOperation, TheFirstReasonCounts) {
 }
 
 TEST(EndedOperation, IsDoneOrFailedFromTheBeginning) {
-  const OperationPtr done = makeEnded({});
+  const collective::OperationPtr done = collective::makeEnded({});
   EXPECT_EQ(done->progress(), Progress::kDone);
   EXPECT_TRUE(done->status().ok());
-  const OperationPtr failed = makeEnded(Status::unavailable("no"));
+  const collective::OperationPtr failed = collective::makeEnded(Status::unavailable("no"));
   EXPECT_EQ(failed->progress(), Progress::kFailed);
   EXPECT_EQ(failed->progress(), Progress::kFailed);
   EXPECT_FALSE(failed->moved());
@@ -115,9 +120,9 @@ TEST(EndedOperation, IsDoneOrFailedFromTheBeginning) {
 }
 
 TEST(Budget, IsSpentByWhatIsCharged) {
-  Budget budget;
+  collective::Budget budget;
   EXPECT_FALSE(budget.spent());
-  budget.charge(Budget::kBytes - 1);
+  budget.charge(collective::Budget::kBytes - 1);
   EXPECT_FALSE(budget.spent());
   budget.charge(1);
   EXPECT_TRUE(budget.spent());
@@ -126,13 +131,14 @@ TEST(Budget, IsSpentByWhatIsCharged) {
 }
 
 TEST(ReductionOf, AveragesAreDividedSums) {
-  const Reduction average = reductionOf(DType::kInt32, ReduceOp::kAverage, Scale{0.5, 3.0, 2}, 4);
+  const collective::Reduction average =
+      reductionOf(DType::kInt32, ReduceOp::kAverage, Scale{0.5, 3.0, 2}, 4);
   EXPECT_EQ(average.op, ReduceOp::kSum);
   EXPECT_EQ(average.dtype, DType::kInt32);
   EXPECT_EQ(average.scale.divisor, 8);
   EXPECT_EQ(average.scale.pre, 0.5);
   EXPECT_EQ(average.scale.post, 3.0);
-  const Reduction most = reductionOf(DType::kFloat32, ReduceOp::kMax, {}, 4);
+  const collective::Reduction most = reductionOf(DType::kFloat32, ReduceOp::kMax, {}, 4);
   EXPECT_EQ(most.op, ReduceOp::kMax);
   EXPECT_TRUE(most.scale.identity());
 }

@@ -7,6 +7,8 @@
 namespace farandole::testing {
 namespace {
 
+using collective::OperationPtr;
+
 // Drives several operations together until all have ended.
 std::vector<Status> waitAll(GroupMember& member, std::vector<OperationPtr>& operations) {
   std::vector<Status> result;
@@ -30,9 +32,9 @@ TEST(PointToPoint, SizesAndMemories) {
           ASSERT_TRUE(status.ok()) << status.message();
           std::fill_n(memory, data.size(), std::byte{0});  // it may be reused at once
         } else {
-          Received received;
-          const Status status =
-              member.wait(communicator->receive(memory, data.size() + 1, kAnyRank, tag, &received));
+          collective::Received received;
+          const Status status = member.wait(
+              communicator->receive(memory, data.size() + 1, collective::kAnyRank, tag, &received));
           ASSERT_TRUE(status.ok()) << status.message();
           ASSERT_EQ(received.source, 0);
           ASSERT_EQ(received.bytes, data.size());
@@ -104,7 +106,7 @@ TEST(PointToPoint, TooLargeAMessageFailsBothSidesAndNothingElse) {
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     EXPECT_NE(status.message().find("1000"), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("999"), std::string::npos) << status.message();
-    EXPECT_EQ(bad->progress(), Progress::kFailed);
+    EXPECT_EQ(bad->progress(), collective::Progress::kFailed);
     const OperationPtr good = member.rank() == 0
                                   ? communicator->send(buffer.data(), 1000, 1, 3)
                                   : communicator->receive(buffer.data(), 1000, 0, 3, nullptr);
@@ -121,18 +123,18 @@ TEST(PointToPoint, EverybodyToEverybodyBesideCollectives) {
       constexpr std::int64_t kCount = 3000;
       std::vector<Bytes> out;
       std::vector<Bytes> in(static_cast<std::size_t>(ranks), Bytes(kCount * 4));
-      std::vector<Received> received(static_cast<std::size_t>(ranks));
+      std::vector<collective::Received> received(static_cast<std::size_t>(ranks));
       std::vector<OperationPtr> operations;
       for (int peer = 0; peer < ranks; ++peer) {
         out.push_back(makeData(DType::kFloat32, kCount, static_cast<std::uint64_t>(round),
                                member.rank() * ranks + peer));
         operations.push_back(communicator->send(out.back().data(), kCount * 4, peer, round));
         operations.push_back(communicator->receive(in[static_cast<std::size_t>(peer)].data(),
-                                                   kCount * 4, kAnyRank, round,
+                                                   kCount * 4, collective::kAnyRank, round,
                                                    &received[static_cast<std::size_t>(peer)]));
       }
       std::vector<float> values(50000, 1.0F);
-      const Piece piece{values.data(), values.data(), 50000};
+      const collective::Piece piece{values.data(), values.data(), 50000};
       ASSERT_TRUE(member
                       .wait(communicator->allreduce(std::span(&piece, 1), DType::kFloat32,
                                                     ReduceOp::kSum, {}))
@@ -168,7 +170,8 @@ TEST(PointToPoint, GivenUpOperationsLeaveTheChannelUsable) {
       communicator->send(large.data(), large.size(), 1, 1)->progress();
       OperationPtr half = communicator->send(large.data(), large.size(), 1, 2);
       const OperationPtr begun = communicator->barrier();
-      while (begun->progress() == Progress::kPending && !deadline.passed()) half->progress();
+      while (begun->progress() == collective::Progress::kPending && !deadline.passed())
+        half->progress();
       half.reset();
       ASSERT_TRUE(member.wait(communicator->send("done", 4, 1, 3)).ok());
     } else {

@@ -8,6 +8,9 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Scratch;
+using collective::ScratchPool;
+
 TEST(Scratch, IsAlignedAndLargeEnough) {
   EXPECT_FALSE(Scratch());
   EXPECT_EQ(Scratch().bytes(), 0U);

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
 
 TEST(Segments, GatherAndScatterEveryRange) {
@@ -67,4 +67,4 @@ TEST(Segments, NoPieces) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::collective

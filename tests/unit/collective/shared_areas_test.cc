@@ -11,19 +11,22 @@
 namespace farandole::testing {
 namespace {
 
+using collective::shm::SharedAreas;
+
 using namespace std::chrono_literals;
 
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 
 // Rank 0's area, as all members see it.
-SharedAreas::PartPtr shared(GroupMember& member, SharedAreas& areas, Communicator& world) {
+SharedAreas::PartPtr shared(GroupMember& member, SharedAreas& areas,
+                            collective::Communicator& world) {
   SharedAreas::PartPtr part;
   std::int64_t offset = 0;
   if (member.rank() == 0) {
     part = std::move(areas.make(kBytes, member.size())).value();
     offset = static_cast<std::int64_t>(member.neighbourhood().offsetOf(part->data()));
   }
-  const Piece piece{&offset, &offset, 1};
+  const collective::Piece piece{&offset, &offset, 1};
   EXPECT_TRUE(member.wait(world.broadcast(std::span(&piece, 1), DType::kInt64, 0)).ok());
   if (!part) part = std::move(areas.join(0, static_cast<std::uint64_t>(offset), kBytes)).value();
   return part;
@@ -33,7 +36,7 @@ TEST(SharedAreas, AreFreedWhenTheLastMemberHasLeft) {
   runGroup(3, [](GroupMember& member) {
     const auto world = member.world();
     SharedAreas areas(member.neighbourhood());
-    const Arena& arena = member.neighbourhood().arena();
+    const machine::Arena& arena = member.neighbourhood().arena();
     for (int last = 0; last < 3; ++last) {
       SharedAreas::PartPtr part = shared(member, areas, *world);
       const std::byte* const data = part->data();

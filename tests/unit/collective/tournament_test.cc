@@ -14,6 +14,11 @@
 namespace farandole::testing {
 namespace {
 
+using collective::AdasumGroups;
+using collective::AdasumTournament;
+using collective::adasumWeights;
+using collective::Budget;
+
 const std::vector<std::int64_t> kCounts = {5, 40'000, 0, 333, AdasumTournament::kBlockElements};
 const Scale kScale{0.5, 3.0, 2};
 
@@ -38,7 +43,7 @@ void plainPair(std::byte* a, const std::byte* b, std::int64_t count, DType dtype
     dot3(a + bytesOf(at, dtype), b + bytesOf(at, dtype), block, dtype, dots);
     for (int i = 0; i < 3; ++i) sums[i] += dots[i];
   }
-  const AdasumWeights weights = adasumWeights(sums);
+  const collective::AdasumWeights weights = adasumWeights(sums);
   combine(a, a, weights.a, b, weights.b, count, dtype);
 }
 
@@ -70,7 +75,7 @@ struct Tensors {
     }
   }
   std::vector<Bytes> data;
-  std::vector<Piece> pieces;
+  std::vector<collective::Piece> pieces;
 };
 
 void expectResult(const Tensors& tensors, DType dtype, int members, const std::string& who) {
@@ -209,7 +214,7 @@ TEST_P(Tournament, InGroupsHasTheSameBits) {
 }
 
 TEST(TournamentRules, NothingIsOverAtOnce) {
-  const Piece none{nullptr, nullptr, 0};
+  const collective::Piece none{nullptr, nullptr, 0};
   AdasumTournament tournament(std::span(&none, 1), DType::kFloat32, {}, 3);
   EXPECT_EQ(tournament.blocks(), 0U);
   std::byte unused{};

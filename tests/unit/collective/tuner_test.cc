@@ -8,29 +8,32 @@
 
 #include "collective/shm/shm_communicator.h"
 
-namespace farandole {
+namespace farandole::collective {
 namespace {
+
+using shm::Board;
+using shm::Tuner;
 
 // Two members of one communicator in one process: nothing but the shared area connects them.
 class TunerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto arena = Arena::create(std::size_t{64} << 20);
+    auto arena = machine::Arena::create(std::size_t{64} << 20);
     ASSERT_TRUE(arena.ok());
     std::vector<UniqueFd> arenas;
     arenas.emplace_back(::dup((*arena)->fd()));
     std::vector<UniqueFd> pidfds(1);
     auto neighbourhood =
-        Neighbourhood::create(std::move(arena).value(), 0, 1, std::move(arenas), std::move(pidfds),
-                              Deadline::after(std::chrono::seconds(1)));
+        machine::Neighbourhood::create(std::move(arena).value(), 0, 1, std::move(arenas),
+                                       std::move(pidfds), Deadline::after(std::chrono::seconds(1)));
     ASSERT_TRUE(neighbourhood.ok());
     neighbourhood_ = std::move(neighbourhood).value();
-    void* area = neighbourhood_->arena().allocate(shmCommunicatorBytes(2)).value();
+    void* area = neighbourhood_->arena().allocate(shm::shmCommunicatorBytes(2)).value();
     zero_ = std::make_unique<Board>(*neighbourhood_, area, std::vector<int>{0, 0}, 0);
     one_ = std::make_unique<Board>(*neighbourhood_, area, std::vector<int>{0, 0}, 1);
   }
 
-  std::unique_ptr<Neighbourhood> neighbourhood_;
+  std::unique_ptr<machine::Neighbourhood> neighbourhood_;
   std::unique_ptr<Board> zero_;
   std::unique_ptr<Board> one_;
 };
@@ -84,4 +87,4 @@ TEST_F(TunerTest, NonsenseInSharedMemoryIsIgnored) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::collective

@@ -11,7 +11,7 @@
 #include "compat/split_words.h"
 #include "compat/translation.h"
 
-namespace farandole {
+namespace farandole::compat {
 
 struct FakeMachine {
   std::map<std::string, std::string> variables;
@@ -55,4 +55,4 @@ inline std::string notesOf(Translator translator, const std::string& line,
   return notes;
 }
 
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -5,7 +5,7 @@
 
 #include "compat/split_words.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(SplitWords, QuotesProtect) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::compat

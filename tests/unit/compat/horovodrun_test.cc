@@ -7,7 +7,7 @@
 
 #include "fake_machine.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace horovodrun_test {
 
 using testing::HasSubstr;
@@ -161,4 +161,4 @@ TEST_F(HorovodrunConfig, MistakesNameTheLine) {
 }
 
 }  // namespace horovodrun_test
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -3,7 +3,7 @@
 
 #include "fake_machine.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace ipexrun_test {
 
 using testing::EndsWith;
@@ -156,4 +156,4 @@ TEST(Ipexrun, WordsForMpi) {
 }
 
 }  // namespace ipexrun_test
-}  // namespace farandole
+}  // namespace farandole::compat

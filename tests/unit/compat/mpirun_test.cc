@@ -3,7 +3,7 @@
 
 #include "fake_machine.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace mpirun_test {
 
 using testing::HasSubstr;
@@ -127,4 +127,4 @@ TEST(Mpirun, UnknownParametersAreNotes) {
 }
 
 }  // namespace mpirun_test
-}  // namespace farandole
+}  // namespace farandole::compat

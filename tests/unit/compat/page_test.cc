@@ -10,7 +10,7 @@
 #include "compat/mca_parameters.h"
 #include "paths.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 std::string readPage() {
@@ -69,4 +69,4 @@ TEST(CompatPageMca, ListsEveryParameter) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::compat

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 using testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST(UsableCpus, ThisMachineHasCpus) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::compat

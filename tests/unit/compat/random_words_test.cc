@@ -9,7 +9,7 @@
 #include "fake_machine.h"
 #include "run/run_command.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace {
 
 TEST(CompatNames, AreFoundByTheLastPartOfThePath) {
@@ -27,7 +27,7 @@ TEST(CompatNames, AreFoundByTheLastPartOfThePath) {
 }
 
 // What is translated is understood: all options exist, have their values, and a command follows.
-void expectWordsOfRun(const std::vector<std::string>& words, CLI::App& app, RunCommand& run) {
+void expectWordsOfRun(const std::vector<std::string>& words, CLI::App& app, run::RunCommand& run) {
   auto options = run.prepare(words);
   ASSERT_TRUE(options.ok()) << options.status().message();
   std::vector<std::string> reversed(options->rbegin(), options->rend());
@@ -79,7 +79,7 @@ TEST_P(RandomWords, AreAnswered) {
     }
   }
   CLI::App app;
-  RunCommand run(*app.add_subcommand("run"));
+  run::RunCommand run(*app.add_subcommand("run"));
   FakeMachine machine;
   machine.topology = UsableCpus::uniform(2, 3, 2);
   std::mt19937 random(20260101);  // NOLINT: the same words every time
@@ -101,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(All, RandomWords,
                          testing::Values("horovodrun", "ipexrun", "torchrun", "mpirun", "mpiexec"));
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::compat

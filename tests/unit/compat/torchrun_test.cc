@@ -3,7 +3,7 @@
 
 #include "fake_machine.h"
 
-namespace farandole {
+namespace farandole::compat {
 namespace torchrun_test {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(Torchrun, TheEnvironmentGivesFlagsThatTheCommandLineOutranks) {
 }
 
 }  // namespace torchrun_test
-}  // namespace farandole
+}  // namespace farandole::compat

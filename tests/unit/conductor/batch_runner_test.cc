@@ -13,6 +13,9 @@
 namespace farandole::test {
 namespace {
 
+using collective::Progress;
+using control::Kind;
+
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -21,8 +24,8 @@ using ::testing::IsEmpty;
 // Member 1 of two.
 class RunningTest : public ::testing::Test {
  protected:
-  EntryPtr entry(Kind kind) {
-    auto made = std::make_shared<Entry>();
+  conductor::EntryPtr entry(Kind kind) {
+    auto made = std::make_shared<conductor::Entry>();
     made->request.name = "a";
     made->request.meta.kind = kind;
     made->request.meta.shape = {4};
@@ -33,22 +36,22 @@ class RunningTest : public ::testing::Test {
 
   std::array<float, 64> memory_{};
   const TimePoint now_{1000s};
-  const Members members_{{10, 11}, {"here", "there"}, 1};
+  const conductor::Members members_{{10, 11}, {"here", "there"}, 1};
   FakeEngine engine_{1, 2};
   FakeObserver observer_;
-  Culprits culprits_{observer_, members_};
+  conductor::Culprits culprits_{observer_, members_};
 };
 
 class BatchRunnerTest : public RunningTest {
  protected:
   void start(Kind kind, std::uint64_t position) {
     const auto one = entry(kind);
-    std::vector<Execution::Part> parts;
-    parts.emplace_back(one, std::make_shared<Meta>(one->request.meta));
+    std::vector<conductor::Execution::Part> parts;
+    parts.emplace_back(one, std::make_shared<control::Meta>(one->request.meta));
     runner_.start(std::move(parts), 0, now_, position);
   }
 
-  BatchRunner runner_{engine_, members_, culprits_};
+  conductor::BatchRunner runner_{engine_, members_, culprits_};
 };
 
 TEST_F(BatchRunnerTest, RunsABatchToItsEnd) {
@@ -92,7 +95,7 @@ TEST_F(BatchRunnerTest, AFailureOfTheEngineIsToldWhenItIsKnownWhose) {
   EXPECT_EQ(ended->status.rank(), 12);
 }
 TEST_F(BatchRunnerTest, AResultThatDoesNotFitIsNoFailureOfTheEngine) {
-  engine_.told = {8, 3, kNoLimit, 4};
+  engine_.told = {8, 3, conductor::kNoLimit, 4};
   start(Kind::kAllgather, 1);
   const auto ended = runner_.advance(now_);
   ASSERT_TRUE(ended);
@@ -113,8 +116,8 @@ TEST_F(BatchRunnerTest, WhatIsGivenUpIsNotExecuted) {
 
 class PointToPointTest : public RunningTest {
  protected:
-  PointToPoint transfers_{engine_, members_, culprits_};
-  std::vector<PointToPoint::Finished> finished_;
+  conductor::PointToPoint transfers_{engine_, members_, culprits_};
+  std::vector<conductor::PointToPoint::Finished> finished_;
 };
 
 TEST_F(PointToPointTest, NothingMovesWithoutThem) {
@@ -129,7 +132,7 @@ TEST_F(PointToPointTest, AreStartedByTheNextStep) {
   EXPECT_TRUE(transfers_.advance(now_, finished_));
   EXPECT_THAT(engine_.started, ElementsAre("send", "receive"));
   ASSERT_EQ(finished_.size(), 2U);
-  const Outcome& received = finished_[1].entry->outcome;
+  const conductor::Outcome& received = finished_[1].entry->outcome;
   EXPECT_EQ(received.source, 10);
   EXPECT_EQ(received.bytes, 12U);
   EXPECT_EQ(received.data, memory_.data());

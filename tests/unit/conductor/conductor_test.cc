@@ -12,6 +12,10 @@
 namespace farandole::test {
 namespace {
 
+using conductor::Conductor;
+using conductor::Entry;
+using conductor::gaveUpBecauseOf;
+
 using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -26,7 +30,7 @@ class ConductorTest : public ::testing::Test {
   ConductorTest() { make(nullptr); }
   ~ConductorTest() override { conductor_->stop(); }
 
-  void make(Network* network) {
+  void make(conductor::Network* network) {
     if (conductor_) conductor_->stop();
     Conductor::Options options;
     options.spin = 0us;
@@ -34,7 +38,7 @@ class ConductorTest : public ::testing::Test {
     options.tidy = [this] { ++tidied_; };
     bell_ = std::make_unique<FakeBell>();
     conductor_ = std::make_unique<Conductor>(*bell_, fates_, network, timeline_, options);
-    ProcessSet::Parts parts;
+    conductor::ProcessSet::Parts parts;
     parts.id = kSet;
     parts.ranks = {0, 1};
     parts.hosts = {"here", "here"};
@@ -46,9 +50,9 @@ class ConductorTest : public ::testing::Test {
     engine_ = engine.get();
     parts.communicator = std::move(engine);
     parts.isShared = [](const void*, std::size_t) { return false; };
-    conductor_->addSet(std::make_unique<ProcessSet>(std::move(parts), *conductor_));
+    conductor_->addSet(std::make_unique<conductor::ProcessSet>(std::move(parts), *conductor_));
   }
-  EntryPtr submit(const std::string& name) {
+  conductor::EntryPtr submit(const std::string& name) {
     auto entry = std::make_shared<Entry>();
     entry->set = kSet;
     entry->request.name = name;
@@ -64,15 +68,15 @@ class ConductorTest : public ::testing::Test {
     return entry;
   }
   // All members have submitted it.
-  void order(std::uint32_t index, const EntryPtr& entry) {
-    control_->log.push_back(
-        encode(LogEntry(Define{{index, 1}, entry->request.name, entry->request.meta})));
-    control_->log.push_back(encode(LogEntry(Batch{{{index, 1}}, {}})));
+  void order(std::uint32_t index, const conductor::EntryPtr& entry) {
+    control_->log.push_back(control::encode(
+        control::LogEntry(control::Define{{index, 1}, entry->request.name, entry->request.meta})));
+    control_->log.push_back(control::encode(control::LogEntry(control::Batch{{{index, 1}}, {}})));
   }
 
   float memory_[4] = {};
   FakeFates fates_;
-  Timeline timeline_;
+  observe::Timeline timeline_;
   std::unique_ptr<FakeBell> bell_;
   std::unique_ptr<Conductor> conductor_;
   FakeControl* control_ = nullptr;
@@ -169,7 +173,7 @@ TEST_F(ConductorTest, AStopEndsWhatIsInFlightAndSaysGoodBye) {
   conductor_->stop();
   EXPECT_EQ(entry->outcome.status.code(), Code::kShutdown);
   EXPECT_EQ(control_->leftHere, 0U);
-  EXPECT_EQ(fates_.mine, kStillHere) << "in good order: others say why";
+  EXPECT_EQ(fates_.mine, conductor::kStillHere) << "in good order: others say why";
   EXPECT_THAT(told_, ElementsAre("a failed"));
 }
 TEST_F(ConductorTest, AHaltSaysNothingUntilTheStop) {

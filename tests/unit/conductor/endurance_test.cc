@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 using std::chrono::milliseconds;
@@ -30,4 +30,4 @@ TEST(Endurance, OfZeroNeverStaysAwake) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -4,14 +4,15 @@
 
 #include "conductor/completion.h"
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
 
 TEST(Entry, RenewedIsAsIfNew) {
   Entry entry;
   Request& request = entry.request;
   request.name = "x";
-  request.meta = {Kind::kBroadcast, DType::kInt8, ReduceOp::kMax, 3, 2.0, 3.0, 4, 5, {6, 7}, {8}};
+  request.meta = {
+      control::Kind::kBroadcast, DType::kInt8, ReduceOp::kMax, 3, 2.0, 3.0, 4, 5, {6, 7}, {8}};
   int memory = 0;
   request.input = &memory;
   request.output = &memory;
@@ -44,7 +45,7 @@ TEST(Entry, RenewedIsAsIfNew) {
 
   entry.renew();
 
-  const Meta fresh;
+  const control::Meta fresh;
   EXPECT_EQ(request.name, "");
   EXPECT_EQ(request.meta.kind, fresh.kind);
   EXPECT_EQ(request.meta.dtype, fresh.dtype);
@@ -86,4 +87,4 @@ TEST(Entry, NamelessOnesAreToldByTheirNumber) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -8,6 +8,11 @@
 namespace farandole::test {
 namespace {
 
+using collective::Progress;
+using conductor::Execution;
+using conductor::kNoLimit;
+using control::Kind;
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -19,20 +24,21 @@ class ExecutionStartTest : public ::testing::Test {
     add(Kind::kAllreduce);
   }
   void add(Kind kind) {
-    auto entry = std::make_shared<Entry>();
+    auto entry = std::make_shared<conductor::Entry>();
     entry->request.meta.kind = kind;
     entry->request.meta.shape = {4, 2};
     entry->request.input = input_.data();
     entry->request.output = output_.data();
     entries_.push_back(std::move(entry));
   }
-  Request& request(std::size_t i = 0) { return entries_[i]->request; }
-  Outcome& outcome(std::size_t i = 0) { return entries_[i]->outcome; }
+  conductor::Request& request(std::size_t i = 0) { return entries_[i]->request; }
+  conductor::Outcome& outcome(std::size_t i = 0) { return entries_[i]->outcome; }
   // joinedHere: this member brings neutral elements.
   Progress run(int joined = 0, bool joinedHere = false) {
     std::vector<Execution::Part> parts;
     for (const auto& entry : entries_) {
-      parts.emplace_back(joinedHere ? nullptr : entry, std::make_shared<Meta>(entry->request.meta));
+      parts.emplace_back(joinedHere ? nullptr : entry,
+                         std::make_shared<control::Meta>(entry->request.meta));
     }
     execution_ = std::make_unique<Execution>(engine_, std::move(parts), joined);
     return execution_->progress();
@@ -41,7 +47,7 @@ class ExecutionStartTest : public ::testing::Test {
   FakeEngine engine_{1, 3};
   std::vector<float> input_ = std::vector<float>(8);
   std::vector<float> output_ = std::vector<float>(32);
-  std::vector<EntryPtr> entries_;
+  std::vector<conductor::EntryPtr> entries_;
   std::unique_ptr<Execution> execution_;
 };
 

@@ -9,6 +9,11 @@
 namespace farandole::test {
 namespace {
 
+using collective::Progress;
+using conductor::Execution;
+using conductor::kNoLimit;
+using control::Kind;
+
 using ::testing::ElementsAre;
 
 constexpr std::int64_t kRowBytes = 8;  // 2 float32
@@ -18,8 +23,8 @@ class ExecutionTest : public ::testing::Test {
   // Member 1 of 3 has 4 rows and an output of that many rows.
   Execution& run(Kind kind, std::int64_t outputRows, std::vector<std::int64_t> told) {
     engine_.told = std::move(told);
-    entry_ = std::make_shared<Entry>();
-    Request& request = entry_->request;
+    entry_ = std::make_shared<conductor::Entry>();
+    conductor::Request& request = entry_->request;
     request.meta.kind = kind;
     request.meta.shape = {4, 2};
     request.input = input_.data();
@@ -28,7 +33,8 @@ class ExecutionTest : public ::testing::Test {
     request.outputBytes = outputRows * kRowBytes;
     if (kind == Kind::kAlltoall) request.splits = {1, 1, 2};
     execution_ = std::make_unique<Execution>(
-        engine_, std::vector<Execution::Part>{{entry_, std::make_shared<Meta>(request.meta)}}, 0);
+        engine_,
+        std::vector<Execution::Part>{{entry_, std::make_shared<control::Meta>(request.meta)}}, 0);
     end_ = execution_->progress();
     return *execution_;
   }
@@ -54,7 +60,7 @@ class ExecutionTest : public ::testing::Test {
   FakeEngine engine_{1, 3};
   std::vector<float> input_ = std::vector<float>(8);
   std::vector<float> output_;
-  EntryPtr entry_;
+  conductor::EntryPtr entry_;
   std::unique_ptr<Execution> execution_;
   Progress end_ = Progress::kPending;
 };

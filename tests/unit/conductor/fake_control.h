@@ -14,13 +14,15 @@
 
 namespace farandole::test {
 
-class FakeControl final : public ControlChannel {
+class FakeControl final : public control::ControlChannel {
  public:
-  std::deque<std::vector<std::byte>> log;   // what is read of it
-  RingRead afterTheLog = RingRead::kEmpty;  // what the log says when all of it has been read
+  std::deque<std::vector<std::byte>> log;  // what is read of it
+  control::RingRead afterTheLog =
+      control::RingRead::kEmpty;  // what the log says when all of it has been read
   std::map<int, std::deque<std::vector<std::byte>>> records;  // submissions, by member
-  std::map<int, RingRead> submissions;  // what reading those of a member says when there are none
-  std::map<int, std::uint64_t> left;    // by member: up to where it has executed the log
+  std::map<int, control::RingRead>
+      submissions;                    // what reading those of a member says when there are none
+  std::map<int, std::uint64_t> left;  // by member: up to where it has executed the log
   std::vector<std::vector<std::byte>> submitted;
   std::vector<std::vector<std::byte>> appended;
   std::size_t submissionRoom = SIZE_MAX;  // so many more find room
@@ -31,23 +33,23 @@ class FakeControl final : public ControlChannel {
   bool submit(std::span<const std::byte> record) override {
     return keep(record, submissionRoom, submitted);
   }
-  RingRead nextEntry(std::vector<std::byte>& entry) override {
+  control::RingRead nextEntry(std::vector<std::byte>& entry) override {
     if (log.empty()) return afterTheLog;
     entry = std::move(log.front());
     log.pop_front();
     ++read_;
-    return RingRead::kRecord;
+    return control::RingRead::kRecord;
   }
   std::uint64_t position() const override { return read_; }
-  RingRead nextSubmission(int member, std::vector<std::byte>& record) override {
+  control::RingRead nextSubmission(int member, std::vector<std::byte>& record) override {
     auto& waiting = records[member];
     if (waiting.empty()) {
       const auto found = submissions.find(member);
-      return found == submissions.end() ? RingRead::kEmpty : found->second;
+      return found == submissions.end() ? control::RingRead::kEmpty : found->second;
     }
     record = std::move(waiting.front());
     waiting.pop_front();
-    return RingRead::kRecord;
+    return control::RingRead::kRecord;
   }
   bool append(std::span<const std::byte> entry) override { return keep(entry, logRoom, appended); }
   void setWaiting(int) override {}

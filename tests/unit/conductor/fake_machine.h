@@ -17,7 +17,7 @@
 
 namespace farandole::test {
 
-class FakeBell final : public Bell {
+class FakeBell final : public conductor::Bell {
  public:
   std::function<bool()> onSleep;  // instead of the sleep: false for a signal
 
@@ -61,25 +61,25 @@ class FakeBell final : public Bell {
   Status failure_;
 };
 
-class FakeFates final : public Fates {
+class FakeFates final : public conductor::Fates {
  public:
   std::map<std::int32_t, std::uint32_t> marks;
-  std::uint32_t mine = kStillHere;
+  std::uint32_t mine = conductor::kStillHere;
   std::set<std::int32_t> goneRanks;
 
   std::uint32_t markOf(std::int32_t rank) const override {
     const auto found = marks.find(rank);
-    return found == marks.end() ? kStillHere : found->second;
+    return found == marks.end() ? conductor::kStillHere : found->second;
   }
   void leave(std::uint32_t mark) override {
-    if (mine == kStillHere) mine = mark;
+    if (mine == conductor::kStillHere) mine = mark;
   }
   bool gone(std::int32_t rank) const override { return goneRanks.contains(rank); }
   std::uint32_t ends() const override { return static_cast<std::uint32_t>(goneRanks.size()); }
   bool stopped(std::int32_t) const override { return false; }
 };
 
-class FakeNetwork final : public Network {
+class FakeNetwork final : public conductor::Network {
  public:
   std::vector<std::string> calls;
 

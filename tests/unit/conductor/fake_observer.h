@@ -11,7 +11,7 @@
 
 namespace farandole::test {
 
-class FakeObserver : public SetObserver {
+class FakeObserver : public conductor::SetObserver {
  public:
   std::vector<std::string> done;  // the names of operations that have ended
   std::vector<Status> outcomes;   // theirs
@@ -22,11 +22,11 @@ class FakeObserver : public SetObserver {
   std::set<std::int32_t> stoppedRanks;
   std::set<std::int32_t> goneRanks;
 
-  void completed(const EntryPtr& entry) override {
+  void completed(const conductor::EntryPtr& entry) override {
     done.push_back(entry->request.name);
     outcomes.push_back(entry->outcome.status);
   }
-  void ran(const Execution&, TimePoint) override { ++batches; }
+  void ran(const conductor::Execution&, TimePoint) override { ++batches; }
   void broken(Status status) override {
     if (brokenBy.ok()) brokenBy = std::move(status);  // what follows from it does not count
   }

@@ -10,6 +10,8 @@
 namespace farandole::test {
 namespace {
 
+using conductor::Members;
+
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -43,7 +45,7 @@ class CulpritsTest : public ::testing::Test {
 
   const TimePoint begin_{1000s};
   FakeObserver observer_;
-  Culprits culprits_{observer_, three()};
+  conductor::Culprits culprits_{observer_, three()};
   Status status_ = Status(Code::kPeerLost, "the connection ended").withRank(12, "c");
   TimePoint failedAt_{};
 };
@@ -118,7 +120,7 @@ class LeaversTest : public ::testing::Test {
 
   FakeControl control_;
   FakeObserver observer_;
-  Leavers leavers_{control_, three(), observer_, true};
+  conductor::Leavers leavers_{control_, three(), observer_, true};
 };
 
 TEST_F(LeaversTest, NobodyHasLeft) { EXPECT_THAT(all(), IsEmpty()); }
@@ -160,7 +162,7 @@ TEST_F(LeaversTest, TheEndsOfOthersAreNobodysHere) {
   EXPECT_THAT(all(), ElementsAre(0));
 }
 TEST_F(LeaversTest, BetweenMachinesAnEndMayComeBeforeTheLastWords) {
-  Leavers between(control_, three(), observer_, false);
+  conductor::Leavers between(control_, three(), observer_, false);
   observer_.goneRanks = {12};
   between.lookForEnds();
   EXPECT_FALSE(between.any(std::nullopt, [](int) { return true; }));

@@ -9,6 +9,11 @@
 namespace farandole::test {
 namespace {
 
+using conductor::EntryPtr;
+using control::Kind;
+using control::Meta;
+using control::Withdraw;
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -23,7 +28,7 @@ class NameTableTest : public ::testing::Test {
     return meta;
   }
   static EntryPtr entry(const std::string& name, Meta meta = NameTableTest::meta()) {
-    auto made = std::make_shared<Entry>();
+    auto made = std::make_shared<conductor::Entry>();
     made->request.name = name;
     made->request.meta = std::move(meta);
     return made;
@@ -43,15 +48,15 @@ class NameTableTest : public ::testing::Test {
     return made;
   }
   void define(std::uint32_t index, const std::string& name, Meta meta = NameTableTest::meta()) {
-    Define define{{index, 1}, name, std::move(meta)};
+    control::Define define{{index, 1}, name, std::move(meta)};
     names_.define(define);
   }
   // The names of the parts, or "?" where they do not belong to what was submitted.
   std::vector<std::string> parts(std::vector<std::uint32_t> indices, bool joinedHere = false) {
-    Batch batch;
+    control::Batch batch;
     for (const auto index : indices) batch.plans.push_back({index, 1});
     if (joinedHere) batch.joined = {1};
-    std::vector<Execution::Part> parts;
+    std::vector<conductor::Execution::Part> parts;
     if (!names_.partsOf(batch, joinedHere, parts)) return {"?"};
     std::vector<std::string> shown;
     for (const auto& part : parts) shown.push_back(part.entry ? part.entry->request.name : "-");
@@ -64,13 +69,14 @@ class NameTableTest : public ::testing::Test {
   }
 
   FakeControl control_;
-  SubmissionOutbox outbox_{control_};
+  conductor::SubmissionOutbox outbox_{control_};
   bool shared_ = false;
   std::uint64_t heldAbove_ = 0;  // those with a later place are held
-  NameTable names_{{.me = 1,
-                    .isShared = [this](const Request&) { return shared_; },
-                    .isHeld = [this](const Entry& entry) { return entry.place > heldAbove_; }},
-                   outbox_};
+  conductor::NameTable names_{
+      {.me = 1,
+       .isShared = [this](const conductor::Request&) { return shared_; },
+       .isHeld = [this](const conductor::Entry& entry) { return entry.place > heldAbove_; }},
+      outbox_};
 };
 
 TEST_F(NameTableTest, ANewNameIsAnnouncedAndAKnownOneRepeated) {
@@ -257,7 +263,7 @@ TEST_F(NameTableTest, FindsWhatHasBeenInFlightForLong) {
 
 TEST(SubmissionOutbox, KeepsWhatFindsNoRoomInItsOrder) {
   FakeControl control;
-  SubmissionOutbox outbox(control);
+  conductor::SubmissionOutbox outbox(control);
   control.submissionRoom = 1;
   outbox.send(Withdraw{"a"});
   EXPECT_FALSE(outbox.waits());

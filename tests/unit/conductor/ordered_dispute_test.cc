@@ -16,13 +16,13 @@ using ::testing::HasSubstr;
 
 std::array<float, 4> memory = {};
 
-EntryPtr sum(std::string name, std::int64_t count = 4) {
+conductor::EntryPtr sum(std::string name, std::int64_t count = 4) {
   const auto entry =
-      entryOf(Kind::kAllreduce, std::move(name), DType::kFloat32, count, memory.data());
+      entryOf(control::Kind::kAllreduce, std::move(name), DType::kFloat32, count, memory.data());
   entry->request.output = memory.data();
   return entry;
 }
-EntryPtr large(std::string name) { return sum(std::move(name), 1'000'000); }
+conductor::EntryPtr large(std::string name) { return sum(std::move(name), 1'000'000); }
 
 TEST(OrderedDispute, SendsNothingForWhatAllPass) {
   OrderedMembers group(2);
@@ -73,7 +73,7 @@ TEST(OrderedDispute, FailsOnAllMembersWithOneText) {
 
 TEST(OrderedDispute, NobodyIsToldBeforeTheOperationIsTakenBack) {
   OrderedMembers group(2);
-  std::vector<OrderedOperations::Finished> finished;
+  std::vector<conductor::OrderedOperations::Finished> finished;
   const auto entry = large("x");
   group.submit(0, sum("x"));
   group.deliver(0, 1);
@@ -155,7 +155,7 @@ TEST(OrderedDispute, GivesBackWhatTheSequencerHasNotAnyMore) {
   OrderedMembers group(2);
   const auto entry = large("x");
   const auto elsewhere = large("y");
-  std::vector<OrderedOperations::Finished> finished;
+  std::vector<conductor::OrderedOperations::Finished> finished;
   group[0].countByName(entry);
   group[0].countByName(elsewhere);
   group.submit(1, sum("x"));

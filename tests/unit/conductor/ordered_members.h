@@ -23,7 +23,7 @@ class OrderedMembers {
     std::vector<std::string> names;
     for (int i = 0; i < members; ++i) names.push_back("rank " + std::to_string(i));
     for (int i = 0; i < members; ++i) {
-      OrderedChannel::Options options;
+      control::OrderedChannel::Options options;
       options.memberNames = names;
       options.me = i;
       options.room = kRoom;
@@ -34,14 +34,16 @@ class OrderedMembers {
       };
       options.wake = [this, i] { ++wakes[static_cast<std::size_t>(i)]; };
       options.detach = [this] { ++detached; };
-      members_.push_back(std::make_unique<OrderedOperations>(std::move(options)));
+      members_.push_back(std::make_unique<conductor::OrderedOperations>(std::move(options)));
     }
   }
 
   int size() const { return static_cast<int>(members_.size()); }
-  OrderedOperations& operator[](int member) { return *members_[static_cast<std::size_t>(member)]; }
-  void submit(int member, const EntryPtr& entry) {
-    entry->exchange = OrderedOperations::exchangeOf(entry->request.meta, size());
+  conductor::OrderedOperations& operator[](int member) {
+    return *members_[static_cast<std::size_t>(member)];
+  }
+  void submit(int member, const conductor::EntryPtr& entry) {
+    entry->exchange = conductor::OrderedOperations::exchangeOf(entry->request.meta, size());
     (*this)[member].submit(entry);
   }
   std::size_t underWay(int from, int to) const {
@@ -65,8 +67,8 @@ class OrderedMembers {
   }
   // Delivers and steps until nothing moves; what finished, by member. backwards: the last member's
   // messages come first.
-  std::vector<std::vector<OrderedOperations::Finished>> settle(bool backwards = false) {
-    std::vector<std::vector<OrderedOperations::Finished>> all(members_.size());
+  std::vector<std::vector<conductor::OrderedOperations::Finished>> settle(bool backwards = false) {
+    std::vector<std::vector<conductor::OrderedOperations::Finished>> all(members_.size());
     for (bool moved = true; moved;) {
       moved = false;
       for (int i = 0; i < size() * size(); ++i) {
@@ -92,17 +94,18 @@ class OrderedMembers {
 
  private:
   std::map<std::pair<int, int>, std::deque<std::string>> under_;
-  std::vector<std::unique_ptr<OrderedOperations>> members_;  // gone before what they refer to
+  std::vector<std::unique_ptr<conductor::OrderedOperations>>
+      members_;  // gone before what they refer to
 };
 
 // `count` elements; in place unless output or an allocator is set afterwards.
-inline EntryPtr entryOf(Kind kind, std::string name, DType dtype, std::int64_t count,
-                        const void* input) {
-  auto entry = std::make_shared<Entry>();
+inline conductor::EntryPtr entryOf(control::Kind kind, std::string name, DType dtype,
+                                   std::int64_t count, const void* input) {
+  auto entry = std::make_shared<conductor::Entry>();
   entry->request.name = std::move(name);
   entry->request.meta.kind = kind;
   entry->request.meta.dtype = dtype;
-  if (kind != Kind::kBarrier) entry->request.meta.shape = {count};
+  if (kind != control::Kind::kBarrier) entry->request.meta.shape = {count};
   entry->request.input = input;
   entry->submitted = Clock::now();
   return entry;

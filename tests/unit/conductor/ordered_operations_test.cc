@@ -14,6 +14,9 @@
 namespace farandole::test {
 namespace {
 
+using conductor::OrderedOperations;
+using control::Kind;
+
 using ::testing::Each;
 using ::testing::ElementsAre;
 using Bytes = std::vector<unsigned char>;
@@ -67,10 +70,10 @@ TEST_P(OrderedAllreduce, HasTheBytesOfTheKernelsOnAllMembers) {
     std::vector<Bytes> inPlace = inputs;
     std::vector<Bytes> apart(inputs.size(), Bytes(expected.size(), 0xee));
     std::vector<Bytes> allocated(inputs.size());
-    std::vector<EntryPtr> owned;
+    std::vector<conductor::EntryPtr> owned;
     for (int i = 0; i < members; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      std::array<EntryPtr, 4> entries = {
+      std::array<conductor::EntryPtr, 4> entries = {
           entryOf(Kind::kAllreduce, "in place", dtype, count, inPlace[at].data()),
           entryOf(Kind::kAllreduce, "apart", dtype, count, inputs[at].data()),
           entryOf(Kind::kAllreduce, "allocated", dtype, count, inputs[at].data()),
@@ -294,9 +297,9 @@ TEST(OrderedOperations, TakesWhatIsSmallAndEverybodyNeeds) {
   EXPECT_TRUE(takes(Kind::kBarrier, 0, 16));
   for (const Kind kind : {Kind::kAllgather, Kind::kAlltoall, Kind::kReducescatter, Kind::kGather,
                           Kind::kScatter, Kind::kJoin, Kind::kSend, Kind::kReceive}) {
-    EXPECT_FALSE(takes(kind, 1, 2)) << name(kind);
+    EXPECT_FALSE(takes(kind, 1, 2)) << control::name(kind);
   }
-  Meta meta = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, nullptr)->request.meta;
+  control::Meta meta = entryOf(Kind::kAllreduce, "", DType::kFloat32, 1, nullptr)->request.meta;
   meta.group = 3;
   EXPECT_FALSE(OrderedOperations::exchangeOf(meta, 2));
   meta.group = 0;

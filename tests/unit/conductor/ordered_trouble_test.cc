@@ -13,13 +13,19 @@
 namespace farandole::test {
 namespace ordered_trouble_test {
 
+using conductor::OrderedOperations;
+using conductor::Request;
+using control::encodeOrdered;
+using control::encodeOrderedHead;
+using control::Kind;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kOdd = 2;  // the member that is different
 std::array<double, 8> memory = {};
 
-EntryPtr usual(std::string name) {
+conductor::EntryPtr usual(std::string name) {
   const auto entry = entryOf(Kind::kAllreduce, std::move(name), DType::kFloat32, 4, memory.data());
   entry->request.output = memory.data();
   return entry;
@@ -130,7 +136,7 @@ TEST(OrderedStall, NamesWhoIsMissing) {
 
 TEST(OrderedEnd, GivesBackEverythingUnderWay) {
   OrderedMembers group(2);
-  std::vector<EntryPtr> submitted;
+  std::vector<conductor::EntryPtr> submitted;
   for (int n = 0; n < 20; ++n) {
     submitted.push_back(usual(std::to_string(n)));
     group.submit(0, submitted.back());
@@ -151,7 +157,7 @@ TEST(OrderedEnd, GivesBackEverythingUnderWay) {
 TEST(OrderedEnd, DetachesBeforeItsMembersAreGone) {
   int detached = 0;
   {
-    OrderedChannel::Options options;
+    control::OrderedChannel::Options options;
     options.memberNames = {"rank 0", "rank 1"};
     options.detach = [&] { ++detached; };
     const OrderedOperations operations(std::move(options));

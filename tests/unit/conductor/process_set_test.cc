@@ -11,18 +11,26 @@
 namespace farandole::test {
 namespace {
 
+using conductor::Entry;
+using conductor::EntryPtr;
+using conductor::kNoLimit;
+using conductor::ProcessSet;
+using control::Kind;
+using control::LogEntry;
+using control::Meta;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class ProcessSetTest : public ::testing::Test, public SetObserver {
+class ProcessSetTest : public ::testing::Test, public conductor::SetObserver {
  protected:
   ProcessSetTest() { become(1, 2); }
 
   // That member of a set of that size. Member 0 is the sequencer.
   void become(int me, int size) {
     ProcessSet::Parts parts;
-    Sequencer::Options options;
+    control::Sequencer::Options options;
     for (int rank = 0; rank < size; ++rank) {
       parts.ranks.push_back(rank);
       parts.hosts.emplace_back("here");
@@ -31,7 +39,7 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
     parts.me = me;
     parts.control = std::make_unique<FakeControl>();
     parts.communicator = std::make_unique<FakeEngine>(me, size);
-    if (me == 0) parts.sequencer = std::make_unique<Sequencer>(std::move(options));
+    if (me == 0) parts.sequencer = std::make_unique<control::Sequencer>(std::move(options));
     parts.isShared = [](const void*, std::size_t) { return false; };
     set_ = std::make_unique<ProcessSet>(std::move(parts), *this);
   }
@@ -41,7 +49,7 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
     if (failure_.ok()) failure_ = entry->outcome.status;
     outcomes_.push_back(entry->outcome.status);
   }
-  void ran(const Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&, TimePoint) override {}
   void broken(Status status) override {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
   }
@@ -63,12 +71,12 @@ class ProcessSetTest : public ::testing::Test, public SetObserver {
     ASSERT_TRUE(set_->submit(std::span(&one, 1)).ok());
   }
   void join() { submit("", meta(Kind::kJoin, {})); }
-  void log(const LogEntry& entry) { control().log.push_back(encode(entry)); }
+  void log(const LogEntry& entry) { control().log.push_back(control::encode(entry)); }
   void define(std::uint32_t index, const std::string& name, const Meta& meta) {
-    log(LogEntry(Define{{index, 1}, name, meta}));
+    log(LogEntry(control::Define{{index, 1}, name, meta}));
   }
   void batch(std::vector<std::uint32_t> indices, std::vector<std::int64_t> joined = {}) {
-    Batch batch{{}, std::move(joined)};
+    control::Batch batch{{}, std::move(joined)};
     for (const auto index : indices) batch.plans.push_back({index, 1});
     log(LogEntry(batch));
   }
@@ -201,11 +209,11 @@ TEST_F(ProcessSetTest, AnIndexCostsNoMoreThanItsPlan) {
 
 TEST_F(ProcessSetTest, AMemberThatExceedsItsWindowIsNamed) {
   become(0, 3);
-  control().submissions[2] = RingRead::kTooMuch;
+  control().submissions[2] = control::RingRead::kTooMuch;
   expectBroken("rank 2 on here sends more submissions than it was allowed to");
 }
 TEST_F(ProcessSetTest, ASequencerThatExceedsItsWindowIsNamed) {
-  control().afterTheLog = RingRead::kTooMuch;
+  control().afterTheLog = control::RingRead::kTooMuch;
   expectBroken("rank 0 on here sends more of the log than it was allowed to");
 }
 
@@ -234,7 +242,7 @@ TEST_F(ProcessSetTest, AJoinOfAllThatFollowsALeaveIsPassedOver) {
   step();
   EXPECT_THAT(completed_, ElementsAre(""));
   EXPECT_EQ(failure_.rank(), 2);
-  log(LogEntry(Joined{2}));
+  log(LogEntry(control::Joined{2}));
   step();
   EXPECT_THAT(control().log, IsEmpty());
   EXPECT_TRUE(broken_.ok()) << broken_.message();
@@ -316,7 +324,7 @@ TEST_F(ProcessSetGroupTest, FailsAsAWholeIfOneResultDoesNotFit) {
 }
 TEST_F(ProcessSetGroupTest, HasALimitIfOthersDecideASizeInIt) {
   std::vector<EntryPtr> entries;
-  for (std::size_t i = 0; i <= kMaxGroupPlans; ++i) {
+  for (std::size_t i = 0; i <= control::kMaxGroupPlans; ++i) {
     auto entry = std::make_shared<Entry>();
     entry->request.name = std::to_string(i);
     entry->request.meta = meta(i == 7 ? Kind::kAllgather : Kind::kAllreduce);
@@ -381,7 +389,7 @@ TEST_F(ProcessSetTest, OneThatHasEndedDisturbsNobodyWhoDoesNotNeedIt) {
 
 TEST_F(ProcessSetTest, MoreThanCanBeInFlightIsRefused) {
   const std::string name = "t";
-  for (std::uint32_t i = 0; i < kMaxPlans; ++i)
+  for (std::uint32_t i = 0; i < control::kMaxPlans; ++i)
     submit(name + std::to_string(i), meta(Kind::kBarrier, {}));
   const EntryPtr last = std::make_shared<Entry>();
   last->request.name = "last";

@@ -9,6 +9,10 @@
 namespace farandole::test {
 namespace {
 
+using control::Announce;
+using control::Meta;
+using control::Sequencer;
+
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -20,8 +24,8 @@ class SequencingTest : public ::testing::Test {
     options.memberNames = {"rank 0", "rank 1"};
     return options;
   }
-  void submit(int member, const Submission& submission) {
-    control_.records[member].push_back(encode(submission));
+  void submit(int member, const control::Submission& submission) {
+    control_.records[member].push_back(control::encode(submission));
   }
   void submitAll(const std::string& name) {
     for (const int member : {0, 1}) submit(member, Announce{name, Meta(), false});
@@ -29,9 +33,9 @@ class SequencingTest : public ::testing::Test {
   bool step(std::uint64_t executed = 0) { return sequencing_.step(TimePoint(1s), executed); }
   std::vector<std::string> logged() { return test::logged(control_, 2); }
 
-  const Members members_{{0, 1}, {"here", "there"}, 0};
+  const conductor::Members members_{{0, 1}, {"here", "there"}, 0};
   FakeControl control_;
-  Sequencing sequencing_{std::make_unique<Sequencer>(options()), control_, members_};
+  conductor::Sequencing sequencing_{std::make_unique<Sequencer>(options()), control_, members_};
 };
 
 TEST_F(SequencingTest, DoesNothingWithoutSubmissions) {
@@ -65,7 +69,7 @@ TEST_F(SequencingTest, WhatFindsTheLogFullFollowsInItsOrder) {
   control_.logRoom = 1;
   EXPECT_TRUE(step());
   EXPECT_THAT(logged(), ElementsAre("define 0.1 a"));
-  sequencing_.append(Abort{"end", -1});
+  sequencing_.append(control::Abort{"end", -1});
   control_.logRoom = SIZE_MAX;
   EXPECT_TRUE(step());
   EXPECT_THAT(logged(), ElementsAre("define 0.1 a", "batch 0.1", "abort end"));
@@ -76,12 +80,12 @@ TEST_F(SequencingTest, NamesWhoSendsNonsense) {
   EXPECT_EQ(sequencing_.trouble().message(), "a submission of rank 1 on there makes no sense");
 }
 TEST_F(SequencingTest, NamesWhoseRingIsCorrupt) {
-  control_.submissions[1] = RingRead::kCorrupt;
+  control_.submissions[1] = control::RingRead::kCorrupt;
   EXPECT_TRUE(step());
   EXPECT_EQ(sequencing_.trouble().message(), "a submission of rank 1 on there makes no sense");
 }
 TEST_F(SequencingTest, NamesWhoSendsMoreThanItMay) {
-  control_.submissions[1] = RingRead::kTooMuch;
+  control_.submissions[1] = control::RingRead::kTooMuch;
   EXPECT_TRUE(step());
   EXPECT_EQ(sequencing_.trouble().message(),
             "rank 1 on there sends more submissions than it was allowed to");

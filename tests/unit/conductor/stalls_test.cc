@@ -9,6 +9,9 @@
 namespace farandole::test {
 namespace {
 
+using conductor::Stalls;
+using control::Sequencer;
+
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
@@ -19,7 +22,7 @@ class StallsTest : public ::testing::Test {
     Sequencer::Options options;
     options.memberNames = {"rank 10", "rank 11"};
     sequencer_ = std::make_unique<Sequencer>(std::move(options));
-    EXPECT_TRUE(sequencer_->submit(0, Announce{"a", Meta(), false}, begin_).ok());
+    EXPECT_TRUE(sequencer_->submit(0, control::Announce{"a", control::Meta(), false}, begin_).ok());
   }
   Stalls::Situation asSequencer(Duration after) {
     return {.now = begin_ + after, .sequencer = sequencer_.get()};
@@ -39,7 +42,7 @@ class StallsTest : public ::testing::Test {
   }
 
   const TimePoint begin_{1000s};
-  const Members members_{{10, 11}, {"here", "there"}, 0};
+  const conductor::Members members_{{10, 11}, {"here", "there"}, 0};
   FakeObserver observer_;
   std::unique_ptr<Sequencer> sequencer_;
   Stalls stalls_{observer_, members_};

@@ -12,8 +12,12 @@
 #include <cstring>
 #include <future>
 
-namespace farandole {
+namespace farandole::conductor {
 namespace {
+
+using machine::Arena;
+using machine::Neighbourhood;
+using machine::SealedWord;
 
 using namespace std::chrono_literals;
 
@@ -43,8 +47,8 @@ class Child {
   pid_t pid_;
 };
 
-RankEnd connectionLost(int rank) {
-  RankEnd end;
+bootstrap::RankEnd connectionLost(int rank) {
+  bootstrap::RankEnd end;
   end.rank = rank;
   end.host = "h";
   end.hostLost = true;
@@ -208,4 +212,4 @@ TEST_F(WatchTest, SaysThatThisProcessRuns) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::conductor

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 struct Ring {
@@ -78,4 +78,4 @@ TEST(ByteRing, SurvivesGarbage) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::control

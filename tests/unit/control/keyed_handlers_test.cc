@@ -6,7 +6,7 @@
 
 #include "base/raw_bytes.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 using ::testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(RawBytesTest, KeepTheirRoomAndCanBeTakenAway) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::control

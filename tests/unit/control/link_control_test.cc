@@ -14,6 +14,9 @@
 namespace farandole::test {
 namespace {
 
+using control::LinkControl;
+using control::RingRead;
+
 std::vector<std::byte> bytesOf(const std::string& text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};
@@ -34,8 +37,8 @@ bool soon(const auto& condition) {
 class LinkControlTest : public ::testing::Test {
  protected:
   struct Rank {
-    std::unique_ptr<LinkMesh> mesh;
-    std::unique_ptr<Switchboard> board;
+    std::unique_ptr<transport::LinkMesh> mesh;
+    std::unique_ptr<control::Switchboard> board;
     std::unique_ptr<LinkControl> control;
     std::atomic<int> wakes{0};
     std::atomic<int> messages{0};  // that have come, for whichever set
@@ -46,7 +49,7 @@ class LinkControlTest : public ::testing::Test {
     for (int rank = 0; rank < size; ++rank) {
       auto& each = *ranks_.emplace_back(std::make_unique<Rank>());
       each.mesh = startMesh(options(rank, size));
-      each.board = std::make_unique<Switchboard>(*each.mesh);
+      each.board = std::make_unique<control::Switchboard>(*each.mesh);
       each.mesh->onControl([&each](int peer, std::string& message) {
         EXPECT_TRUE(each.board->control().deliver(peer, message).ok());
         each.messages.fetch_add(1);

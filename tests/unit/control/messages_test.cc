@@ -8,7 +8,7 @@
 
 #include "control/ordered_record.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace messages_test {
 
 constexpr int kMembers = 2;
@@ -317,4 +317,4 @@ TEST(Meta, FirstDimensionsOfAGatherMayDiffer) {
 }
 
 }  // namespace messages_test
-}  // namespace farandole
+}  // namespace farandole::control

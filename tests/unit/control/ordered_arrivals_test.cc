@@ -16,8 +16,8 @@ constexpr std::size_t kRoom = 3;
 
 class Arrivals : public ::testing::Test {
  protected:
-  void put(int member, const OrderedRecord& record) {
-    const std::string text = encodeOrdered(record, kRoom);
+  void put(int member, const control::OrderedRecord& record) {
+    const std::string text = control::encodeOrdered(record, kRoom);
     RawBytes message;
     message.renew(text.size());
     std::memcpy(message.data(), text.data(), text.size());
@@ -27,7 +27,7 @@ class Arrivals : public ::testing::Test {
   void byName(int member, std::uint64_t number) { put(member, {false, number, {}, {}, true}); }
 
   // Member 1 of three.
-  OrderedArrivals arrivals_{3, 1, {kRoom, 100, 4}};
+  control::OrderedArrivals arrivals_{3, 1, {kRoom, 100, 4}};
   std::vector<RawBytes> taken_ = std::vector<RawBytes>(3);
   bool more_ = false;
 };

@@ -6,7 +6,7 @@
 
 #include "control/agreement.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace ordered_record_test {
 
 using ::testing::StartsWith;
@@ -167,4 +167,4 @@ TEST_F(Agreement, HasATextOfBoundedLength) {
 }
 
 }  // namespace ordered_record_test
-}  // namespace farandole
+}  // namespace farandole::control

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 using std::chrono::microseconds;
@@ -334,4 +334,4 @@ TEST_F(SequencerTest, WhatIsDoneOrTakenBackIsNoFlood) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::control

@@ -7,7 +7,7 @@
 
 #include "unit/collective/one_process.h"
 
-namespace farandole {
+namespace farandole::control {
 namespace {
 
 using testing::neighboursInOneProcess;
@@ -41,7 +41,7 @@ class ShmControlTest : public ::testing::Test {
     }
   }
 
-  std::vector<std::unique_ptr<Neighbourhood>> neighbours_;
+  std::vector<std::unique_ptr<machine::Neighbourhood>> neighbours_;
   std::size_t bytes_ = 0;
   std::byte* area_ = nullptr;
   std::vector<std::unique_ptr<ShmControl>> controls_;
@@ -88,4 +88,4 @@ TEST_F(ShmControlTest, WhatWasSaidFirstStays) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::control

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -252,4 +252,4 @@ TEST(Checks, IstioAndOpenMpi5) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -6,7 +6,7 @@
 #include "doctor/matrix.h"
 #include "process/own_command.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -25,7 +25,7 @@ TEST(CollectiveCheck, JobIsLikeTheOneThatIsPlanned) {
   const auto words = collectiveCommand(settings);
   EXPECT_THAT(words, IsSupersetOf({std::string("alpha:1,me@beta:2222:1"), std::string("/key"),
                                    std::string("30000-30009"), std::string("beta=203.0.113.5")}));
-  EXPECT_EQ(words[words.size() - 2], kOwnCommand);
+  EXPECT_EQ(words[words.size() - 2], process::kOwnCommand);
   EXPECT_THAT(words, Not(Contains("--accept-new-host-keys")));
 }
 
@@ -45,4 +45,4 @@ TEST(CollectiveCheck, MalformedAnswersAreNotShown) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::doctor

@@ -7,7 +7,7 @@
 #include "doctor/report.h"
 #include "unit/launch/ssh/test_sshd.h"
 
-namespace farandole {
+namespace farandole::doctor {
 namespace {
 
 using nlohmann::json;
@@ -97,11 +97,11 @@ TEST_F(DoctorOverSsh, HostsAreVisitedAtTheSameTimeAndTheOthersAreStillJudged) {
 TEST_F(DoctorOverSsh, ARemoteProbeTellsFactsAndTriesLinks) {
   DoctorSettings both = settings();
   both.hosts.push_back({"localhost", "", 0, 1, true});
-  both.makeProbe = [](const DoctorHost&, const SshOptions&,
-                      Deadline) -> Result<std::unique_ptr<HostProbe>> {
-    auto service = std::make_shared<ProbeService>();
-    return std::unique_ptr<HostProbe>(
-        std::make_unique<JsonProbe>([service](const json& question, Deadline) -> Result<json> {
+  both.makeProbe = [](const DoctorHost&, const launch::ssh::SshOptions&,
+                      Deadline) -> Result<std::unique_ptr<launch::facts::HostProbe>> {
+    auto service = std::make_shared<launch::facts::ProbeService>();
+    return std::unique_ptr<launch::facts::HostProbe>(std::make_unique<launch::facts::JsonProbe>(
+        [service](const json& question, Deadline) -> Result<json> {
           return json::parse(service->answer(json::parse(question.dump())).dump());
         }));
   };
@@ -114,7 +114,7 @@ TEST_F(DoctorOverSsh, ARemoteProbeTellsFactsAndTriesLinks) {
 }
 
 TEST(ProbeService, AnswersNonsenseWithAnError) {
-  ProbeService service;
+  launch::facts::ProbeService service;
   for (const char* text :
        {"null", "[]", "{}", R"({"ask":"rm"})", R"({"ask":"facts"})", R"({"ask":"echo"})",
         R"({"ask":"echo","bytes":1e300})", R"({"ask":"open_echo","secret":"zz"})",
@@ -156,4 +156,4 @@ TEST(DoctorHosts, WhatMeansThisMachine) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::doctor

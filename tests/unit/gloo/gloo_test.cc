@@ -10,7 +10,7 @@
 #include "paths.h"
 #include "unit/transport/pair.h"
 
-namespace farandole {
+namespace farandole::collective::gloo {
 namespace {
 
 using ::testing::HasSubstr;
@@ -51,7 +51,7 @@ class GlooRanks {
     }
   }
 
-  LinkMesh& mesh(int rank) { return *meshes_[static_cast<std::size_t>(rank)]; }
+  transport::LinkMesh& mesh(int rank) { return *meshes_[static_cast<std::size_t>(rank)]; }
   std::unique_ptr<Communicator>& member(int index) {
     return members_[static_cast<std::size_t>(index)];
   }
@@ -63,7 +63,7 @@ class GlooRanks {
   }
 
  private:
-  std::vector<std::unique_ptr<LinkMesh>> meshes_;
+  std::vector<std::unique_ptr<transport::LinkMesh>> meshes_;
   std::vector<std::unique_ptr<Communicator>> members_;
 };
 
@@ -215,4 +215,4 @@ TEST(GlooEngine, AnOperationThatIsGivenUpTouchesNothingAnyMore) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::collective::gloo

@@ -8,10 +8,9 @@
 
 #include "unit/init/scratch.h"
 
-namespace farandole {
+namespace farandole::init {
 namespace {
 
-using init::Scratch;
 using testing::HasSubstr;
 
 struct Outcome {
@@ -90,9 +89,9 @@ TEST(InitCommand, RootHasItsOwnHome) {
   const Outcome outcome =
       type({"--workers", "a", "--user", "root", "--dry-run", "--dir", scratch / "c"});
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_EQ(init::defaultSshFolder("root"), "/root/.ssh");
-  EXPECT_EQ(init::defaultSshFolder("dev"), "/home/dev/.ssh");
+  EXPECT_EQ(defaultSshFolder("root"), "/root/.ssh");
+  EXPECT_EQ(defaultSshFolder("dev"), "/home/dev/.ssh");
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::init

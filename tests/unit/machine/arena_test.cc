@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 std::unique_ptr<Arena> makeArena(std::size_t bytes = std::size_t{64} << 20) {
@@ -151,4 +151,4 @@ TEST(Mapping, ContainsDoesNotOverflow) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::machine

@@ -12,6 +12,8 @@
 namespace farandole::testing {
 namespace {
 
+using machine::MemoryPromises;
+
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -65,7 +67,7 @@ class Machine {
   }
 
   const std::size_t bytes_;
-  PromiseBoard board_{};
+  machine::PromiseBoard board_{};
   std::atomic<std::size_t> used_{0};
   std::atomic<bool> overdrawn_{false};
   std::atomic<int> dead_{-1};

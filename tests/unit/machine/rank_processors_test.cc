@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace farandole {
+namespace farandole::machine {
 namespace {
 
 // A process that may use one processor only and waits to be ended.
@@ -88,4 +88,4 @@ TEST(RankProcessors, AloneItIsTheCallersOwn) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::machine

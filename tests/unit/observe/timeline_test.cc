@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace farandole {
+namespace farandole::observe {
 namespace {
 
 using nlohmann::json;
@@ -309,4 +309,4 @@ TEST_F(TimelineTest, AFinishedFileIsNotContinuedButReplaced) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::observe

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-namespace farandole {
+namespace farandole::process {
 namespace bounded_command_test {
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(5)); }
@@ -66,4 +66,4 @@ TEST(BoundedCommand, WhatCannotBeStartedSaysSo) {
 }
 
 }  // namespace bounded_command_test
-}  // namespace farandole
+}  // namespace farandole::process

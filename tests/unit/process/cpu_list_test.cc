@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 using testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(CpuList, SetsOfRanks) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::process

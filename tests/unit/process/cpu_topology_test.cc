@@ -7,14 +7,14 @@
 #include "process/cpus.h"
 #include "unit/launch/hosts/temp_folder.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(CpuTopology, ReadsTheKernelsTree) {
-  TempFolder tree;
+  launch::hosts::TempFolder tree;
   for (int cpu = 0; cpu < 4; ++cpu) {
     const std::string folder = "cpu/cpu" + std::to_string(cpu) + "/topology/";
     tree.write(folder + "physical_package_id", std::to_string(cpu % 2) + "\n");
@@ -33,7 +33,7 @@ TEST(CpuTopology, ReadsTheKernelsTree) {
 }
 
 TEST(CpuTopology, LivesWithoutMuchOfIt) {
-  TempFolder tree;
+  launch::hosts::TempFolder tree;
   tree.write("cpu/cpu0/topology/core_id", "5\n");
   tree.write("cpu/cpu1/topology/core_id", "5\n");
   tree.write("cpu/cpu2/topology/core_id", "-1\n");
@@ -57,4 +57,4 @@ TEST(CpuTopology, ThisMachine) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::process

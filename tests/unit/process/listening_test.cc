@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 TEST(Listening, SeesAListeningSocketAndNoOther) {
@@ -29,4 +29,4 @@ TEST(Listening, SeesAListeningSocketAndNoOther) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::process

@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 using testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST_F(PollRounds, EndsWhenTheTimeIsOver) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::process

@@ -14,7 +14,7 @@
 
 #include "process/process_limits.h"
 
-namespace farandole {
+namespace farandole::process {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(ProcessLimits, RefusalNamesTheLimit) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::process

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <map>
 
-namespace farandole {
+namespace farandole::runtime {
 namespace identity_test {
 
 using ::testing::HasSubstr;
@@ -218,4 +218,4 @@ TEST_F(IdentityTest, NonsenseIsNamed) {
 }
 
 }  // namespace identity_test
-}  // namespace farandole
+}  // namespace farandole::runtime

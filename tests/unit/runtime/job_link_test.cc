@@ -6,7 +6,7 @@
 
 #include "unit/runtime/listening.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,7 +25,7 @@ std::vector<std::string> hostsOf(const Config& config) {
   auto link = JobLink::start(config, 1);
   EXPECT_TRUE(link.ok()) << link.status().message();
   std::vector<std::string> hosts;
-  for (LinkAddress address : test::listeningAddresses()) {
+  for (transport::LinkAddress address : test::listeningAddresses()) {
     address.port = 1;
     hosts.push_back(address.text());
   }
@@ -49,4 +49,4 @@ TEST(JobLinkTest, WhoSaysWhereHasIt) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::runtime

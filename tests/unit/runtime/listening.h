@@ -13,8 +13,8 @@
 
 namespace farandole::test {
 
-inline std::vector<LinkAddress> listeningAddresses() {
-  std::vector<LinkAddress> found;
+inline std::vector<transport::LinkAddress> listeningAddresses() {
+  std::vector<transport::LinkAddress> found;
   std::vector<int> fds;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     fds.push_back(std::stoi(entry.path().filename()));
@@ -28,7 +28,8 @@ inline std::vector<LinkAddress> listeningAddresses() {
     sockaddr_storage storage{};
     length = sizeof storage;
     ::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length);
-    auto address = LinkAddress::fromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
+    auto address =
+        transport::LinkAddress::fromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
     if (address.ok()) found.push_back(*address);
   }
   return found;

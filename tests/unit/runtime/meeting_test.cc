@@ -8,7 +8,7 @@
 #include "runtime/topology.h"
 #include "unit/runtime/listening.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace meeting_test {
 
 using ::testing::HasSubstr;
@@ -121,7 +121,7 @@ TEST_F(MeetingTest, NobodyListensWithoutNeed) {
   auto one = LinkBootstrap::start(second, meeting, soon());
   ASSERT_TRUE(one.ok()) << one.status().message();
   std::vector<std::string> addresses;
-  for (LinkAddress address : test::listeningAddresses()) {
+  for (transport::LinkAddress address : test::listeningAddresses()) {
     address.port = 1;
     addresses.push_back(address.text());
   }
@@ -187,4 +187,4 @@ TEST(PlaceTest, NonsenseIsRefused) {
 }
 
 }  // namespace meeting_test
-}  // namespace farandole
+}  // namespace farandole::runtime

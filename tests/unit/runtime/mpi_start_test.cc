@@ -12,7 +12,7 @@
 #include "runtime/job_link.h"
 #include "unit/runtime/listening.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace mpi_start_test {
 
 using ::testing::HasSubstr;
@@ -48,7 +48,7 @@ class Wire {
   std::vector<std::string> round_;
 };
 
-class StandIn final : public Engine {
+class StandIn final : public collective::Engine {
  public:
   StandIn(Wire& wire, int rank, int size) : wire_(wire), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
@@ -58,8 +58,8 @@ class StandIn final : public Engine {
   Result<std::vector<std::string>> exchange(std::string_view mine, Deadline) override {
     return wire_.exchange(rank_, mine);
   }
-  Result<std::unique_ptr<Communicator>> communicator(std::span<const int>, std::uint32_t,
-                                                     Deadline) override {
+  Result<std::unique_ptr<collective::Communicator>> communicator(std::span<const int>,
+                                                                 std::uint32_t, Deadline) override {
     return Status::internal("not here");
   }
   void rankLost(const std::string&) override {}
@@ -198,8 +198,9 @@ TEST_F(MpiStartTest, RanksOfOneMachineListenOnLoopbackOnly) {
   }
   const auto addresses = test::listeningAddresses();
   EXPECT_EQ(addresses.size(), 6U);
-  for (const LinkAddress& address : addresses) EXPECT_TRUE(address.isLoopback()) << address.text();
+  for (const transport::LinkAddress& address : addresses)
+    EXPECT_TRUE(address.isLoopback()) << address.text();
 }
 
 }  // namespace mpi_start_test
-}  // namespace farandole
+}  // namespace farandole::runtime

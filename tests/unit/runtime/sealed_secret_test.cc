@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace sealed_secret_test {
 
 using ::testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST_F(SealedSecretTest, UselessPublicPartsAreRefused) {
 }
 
 }  // namespace sealed_secret_test
-}  // namespace farandole
+}  // namespace farandole::runtime

@@ -6,7 +6,7 @@
 
 #include "runtime/identity.h"
 
-namespace farandole {
+namespace farandole::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(SlurmStep, ReadsHostListsAndTaskCounts) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::runtime

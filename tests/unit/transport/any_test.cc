@@ -8,7 +8,7 @@
 #include "transport/link_mesh.h"
 #include "unit/transport/pair.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using test::Bytes;
@@ -184,4 +184,4 @@ TEST(LinkCancel, ASendCanBeWithdrawnUntilTheOtherSideKnowsOfIt) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -9,7 +9,7 @@
 #include "transport/outbox.h"
 #include "unit/transport/pair.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 using test::Bytes;
@@ -220,4 +220,4 @@ TEST(LinkBoxes, GoodbyeFollowsControlMessagesAndDropsData) {
 }
 
 }  // namespace
-}  // namespace farandole::link
+}  // namespace farandole::transport

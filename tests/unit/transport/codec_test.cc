@@ -9,17 +9,9 @@
 #include "transport/link_listener.h"
 #include "unit/transport/pair.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
-using link::decodeFrameHeader;
-using link::decodeLinkHello;
-using link::decodeLinkVerdict;
-using link::encodeFrameHeader;
-using link::encodeLinkHello;
-using link::encodeLinkVerdict;
-using link::FrameHeader;
-using link::FrameType;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -33,44 +25,44 @@ bool decodes(const FrameHeader& header) {
 TEST(LinkFrames, HeadersAreReadAsTheyWereWritten) {
   EXPECT_TRUE(decodes({FrameType::kData, 3, 100, ~0ULL, 1000, 900}));
   EXPECT_TRUE(decodes({FrameType::kData, 0, 0, 1, 0, 0}));
-  EXPECT_TRUE(decodes({FrameType::kData, 0, link::kMaxChunk, 1, link::kMaxMessage, 0}));
-  EXPECT_TRUE(decodes({FrameType::kControl, 1, link::kMaxControl, 0, 0, 0}));
+  EXPECT_TRUE(decodes({FrameType::kData, 0, kMaxChunk, 1, kMaxMessage, 0}));
+  EXPECT_TRUE(decodes({FrameType::kControl, 1, kMaxControl, 0, 0, 0}));
   EXPECT_TRUE(decodes({FrameType::kOffer, 1, 0, 5, 6, 0}));
   EXPECT_TRUE(decodes({FrameType::kGoodbye, 1, 0, 0, 0, 0}));
 }
 
 TEST(LinkFrames, EveryLengthIsChecked) {
-  EXPECT_FALSE(decodes({FrameType::kData, 0, link::kMaxChunk + 1, 1, link::kMaxMessage, 0}));
-  EXPECT_FALSE(decodes({FrameType::kData, 0, 1, 1, link::kMaxMessage + 1, 0}));
+  EXPECT_FALSE(decodes({FrameType::kData, 0, kMaxChunk + 1, 1, kMaxMessage, 0}));
+  EXPECT_FALSE(decodes({FrameType::kData, 0, 1, 1, kMaxMessage + 1, 0}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 10, 1, 10, 1}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 10, 1, 10, ~0ULL - 5}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 0, 1, 10, 0}));
-  EXPECT_FALSE(decodes({FrameType::kControl, 0, link::kMaxControl + 1, 0, 0, 0}));
-  EXPECT_TRUE(decodes({FrameType::kRecord, 1, link::kMaxControl, 0, 0, 0}));
-  EXPECT_FALSE(decodes({FrameType::kRecord, 0, link::kMaxControl + 1, 0, 0, 0}));
+  EXPECT_FALSE(decodes({FrameType::kControl, 0, kMaxControl + 1, 0, 0, 0}));
+  EXPECT_TRUE(decodes({FrameType::kRecord, 1, kMaxControl, 0, 0, 0}));
+  EXPECT_FALSE(decodes({FrameType::kRecord, 0, kMaxControl + 1, 0, 0, 0}));
   EXPECT_FALSE(decodes({FrameType::kRecord, 0, 1, 5, 0, 0}));
   EXPECT_FALSE(decodes({FrameType::kControl, 0, 1, 0, 1, 0}));
   EXPECT_FALSE(decodes({FrameType::kHeartbeat, 0, 1, 0, 0, 0}));
   EXPECT_FALSE(decodes({FrameType::kCredit, 0, 0, 1, 1, 0}));
-  EXPECT_FALSE(decodes({FrameType::kPosted, 0, 0, 1, link::kMaxMessage + 1, 0}));
+  EXPECT_FALSE(decodes({FrameType::kPosted, 0, 0, 1, kMaxMessage + 1, 0}));
   EXPECT_FALSE(decodes({static_cast<FrameType>(0), 0, 0, 0, 0, 0}));
   EXPECT_FALSE(decodes({static_cast<FrameType>(9), 0, 0, 0, 0, 0}));
-  link::FrameHeaderBytes other = encodeFrameHeader({});
+  FrameHeaderBytes other = encodeFrameHeader({});
   other[3] ^= 1;
   EXPECT_FALSE(decodeFrameHeader(other).ok());
 }
 
 TEST(LinkFrames, HelloAndVerdictAreReadAsTheyWereWritten) {
-  const link::LinkHello hello{WireSecurity::kIntegrity, 1, 2, 3, 4, 5, 6, "alpha"};
-  Result<link::LinkHello> hi = decodeLinkHello(encodeLinkHello(hello));
+  const LinkHello hello{WireSecurity::kIntegrity, 1, 2, 3, 4, 5, 6, "alpha"};
+  Result<LinkHello> hi = decodeLinkHello(encodeLinkHello(hello));
   ASSERT_TRUE(hi.ok());
   EXPECT_EQ(hi.value(), hello);
-  const link::LinkVerdict verdict{Code::kMismatch, 7, "no"};
-  Result<link::LinkVerdict> said = decodeLinkVerdict(encodeLinkVerdict(verdict));
+  const LinkVerdict verdict{Code::kMismatch, 7, "no"};
+  Result<LinkVerdict> said = decodeLinkVerdict(encodeLinkVerdict(verdict));
   ASSERT_TRUE(said.ok());
   EXPECT_EQ(said.value(), verdict);
 
-  link::LinkHelloBytes bytes = encodeLinkHello(hello);
+  LinkHelloBytes bytes = encodeLinkHello(hello);
   bytes[4] = 9;
   EXPECT_THAT(decodeLinkHello(bytes).status().message(), HasSubstr("another version"));
   bytes = encodeLinkHello(hello);
@@ -79,7 +71,7 @@ TEST(LinkFrames, HelloAndVerdictAreReadAsTheyWereWritten) {
   bytes = encodeLinkHello(hello);
   bytes.back() = 1;
   EXPECT_FALSE(decodeLinkHello(bytes).ok());
-  link::LinkVerdictBytes answer = encodeLinkVerdict(verdict);
+  LinkVerdictBytes answer = encodeLinkVerdict(verdict);
   answer[7] = 0xff;
   EXPECT_FALSE(decodeLinkVerdict(answer).ok());
   // Long texts are cut, never refused.
@@ -92,23 +84,23 @@ TEST(LinkFrames, HelloAndVerdictAreReadAsTheyWereWritten) {
 
 TEST(LinkSeal, ATagFitsOnlyItsBytesAtItsPlace) {
   const std::array<std::uint8_t, 32> key{1, 2, 3};
-  Result<link::FrameSeal> writer = link::FrameSeal::make(key);
-  Result<link::FrameSeal> reader = link::FrameSeal::make(key);
+  Result<FrameSeal> writer = FrameSeal::make(key);
+  Result<FrameSeal> reader = FrameSeal::make(key);
   ASSERT_TRUE(writer.ok() && reader.ok());
   const std::array<std::uint8_t, 5> piece{1, 2, 3, 4, 5};
   const auto tag = [&] {
     EXPECT_TRUE(writer->add(piece).ok());
     return writer->finish().value();
   };
-  const auto fits = [&](const link::FrameTag& it) {
+  const auto fits = [&](const FrameTag& it) {
     EXPECT_TRUE(reader->add(std::span(piece).first(2)).ok());
     EXPECT_TRUE(reader->add(std::span(piece).subspan(2)).ok());
     return reader->check(it);
   };
-  const link::FrameTag first = tag();
+  const FrameTag first = tag();
   EXPECT_TRUE(fits(first));
   EXPECT_FALSE(fits(first));  // again, one place further
-  const link::FrameTag second = tag();
+  const FrameTag second = tag();
   EXPECT_NE(first, second);
 }
 
@@ -204,4 +196,4 @@ TEST(LinkKeys, BelongToJobAndRanks) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "unit/transport/pair.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 using ::testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(Congestion, IsThatOfTheListenerAndOfEveryConnection) {
 }
 
 }  // namespace
-}  // namespace farandole::link
+}  // namespace farandole::transport

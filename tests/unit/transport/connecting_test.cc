@@ -7,7 +7,7 @@
 #include "transport/link_mesh.h"
 #include "unit/transport/pair.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -135,4 +135,4 @@ TEST(LinkConnecting, APortRangeIsKeptToAndItsEndIsAClearError) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -8,12 +8,9 @@
 #include "transport/link_connection.h"
 #include "unit/transport/pair.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
-using link::encodeFrameHeader;
-using link::FrameHeader;
-using link::FrameType;
 using test::Bytes;
 using test::Outcome;
 using ::testing::HasSubstr;
@@ -31,10 +28,10 @@ class LinkConnections : public ::testing::Test {
     auto connection = std::make_shared<LinkConnection>(
         loop_, 3, epoch, WireSecurity::kHandshake, LinkLimits{},
         LinkConnection::Events{[](std::string) {}, nullptr, Outcome(ended).callback(), [] {}});
-    link::Established established;
+    Established established;
     established.fd = std::move(fd);
     established.peer = 3;
-    established.window = link::kDefaultWindow;
+    established.window = kDefaultWindow;
     established.host = "alpha";
     established.address = "10.0.0.3:4711";
     connection->attach(std::move(established));
@@ -47,7 +44,7 @@ class LinkConnections : public ::testing::Test {
     auto [mine, its] = ends();
     Outcome ended;
     open(std::move(its), 0, ended);
-    const link::FrameHeaderBytes bytes = encodeFrameHeader(header);
+    const FrameHeaderBytes bytes = encodeFrameHeader(header);
     std::string all(bytes.begin(), bytes.end());
     all += payload;
     EXPECT_EQ(::send(mine.get(), all.data(), all.size(), MSG_NOSIGNAL),
@@ -113,4 +110,4 @@ TEST_F(LinkConnections, OperationsQueueBeforeThereIsASocketAndFailWithIt) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -10,7 +10,7 @@
 #include "unit/transport/pair.h"
 #include "unit/transport/proxy.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -137,4 +137,4 @@ TEST(LinkEnds, AForkedChildClosesEverythingAndDisturbsNobody) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -14,7 +14,7 @@
 #include "unit/transport/pair.h"
 #include "unit/transport/proxy.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -247,4 +247,4 @@ TEST(LinkFaults, AControlQueueThatNobodyTakesIsBounded) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

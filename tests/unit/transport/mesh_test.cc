@@ -9,7 +9,7 @@
 #include "unit/transport/pair.h"
 #include "unit/transport/proxy.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -143,7 +143,7 @@ TEST_P(Modes, ControlMessagesArriveInOrderBesideData) {
   EXPECT_TRUE(got.wait().ok());
   EXPECT_EQ(heard, expected);
   EXPECT_TRUE(received == data);
-  EXPECT_EQ(pair.a->sendControl(1, std::string(link::kMaxControl + 1, 'x')).code(),
+  EXPECT_EQ(pair.a->sendControl(1, std::string(kMaxControl + 1, 'x')).code(),
             Code::kInvalidArgument);
 }
 
@@ -187,7 +187,7 @@ TEST_P(Modes, RecordsArriveInLineWithControlMessages) {
   const std::lock_guard lock(mutex);
   EXPECT_TRUE(heard == expected);
   EXPECT_EQ(controls, expectedControls);
-  const Bytes tooMuch(link::kMaxControl);
+  const Bytes tooMuch(kMaxControl);
   EXPECT_EQ(pair.a->sendRecord(1, "x", std::as_bytes(std::span(tooMuch))).code(),
             Code::kInvalidArgument);
 }
@@ -224,7 +224,7 @@ TEST_P(Modes, APeerThatDoesNotReceiveCostsNoMemoryAndBlocksNoOtherSlot) {
   EXPECT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 7, 100).ok());
   EXPECT_TRUE(exchange(*pair.a, 0, *pair.b, 1, 8, 1000000).ok());
   EXPECT_TRUE(exchange(*pair.b, 1, *pair.a, 0, 5, 1000000).ok());
-  EXPECT_LE(pair.b->heldBytes(), link::kDefaultWindow);
+  EXPECT_LE(pair.b->heldBytes(), kDefaultWindow);
   EXPECT_LT(sent, 50);
   EXPECT_FALSE(largeSent.done());
   EXPECT_LT(test::residentKiB(), memory + 16384);
@@ -302,4 +302,4 @@ TEST(LinkMesh, DifferentSizesAreAnErrorOnBothSidesAndNeverAHang) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

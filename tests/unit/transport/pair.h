@@ -41,7 +41,7 @@ inline Bytes randomBytes(std::size_t count, unsigned seed) {
 // A status that comes once.
 class Outcome {
  public:
-  LinkCallback callback() {
+  transport::LinkCallback callback() {
     return [state = state_](const Status& status) {
       const std::lock_guard lock(state->mutex);
       EXPECT_FALSE(state->status.has_value()) << "called twice";
@@ -75,8 +75,9 @@ class Outcome {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-inline LinkMeshOptions options(int rank, int size, WireSecurity security = WireSecurity::kEncrypt) {
-  LinkMeshOptions options;
+inline transport::LinkMeshOptions options(
+    int rank, int size, transport::WireSecurity security = transport::WireSecurity::kEncrypt) {
+  transport::LinkMeshOptions options;
   options.job = "job-1";
   options.secretHex = kSecret;
   options.rank = rank;
@@ -87,30 +88,31 @@ inline LinkMeshOptions options(int rank, int size, WireSecurity security = WireS
   return options;
 }
 
-inline std::unique_ptr<LinkMesh> startMesh(const LinkMeshOptions& options) {
-  Result<std::unique_ptr<LinkMesh>> mesh = LinkMesh::start(options);
+inline std::unique_ptr<transport::LinkMesh> startMesh(const transport::LinkMeshOptions& options) {
+  Result<std::unique_ptr<transport::LinkMesh>> mesh = transport::LinkMesh::start(options);
   EXPECT_TRUE(mesh.ok()) << mesh.status().message();
   return mesh.ok() ? std::move(mesh).value() : nullptr;
 }
 
 // Two ranks that know each other.
 struct Pair {
-  std::unique_ptr<LinkMesh> a;
-  std::unique_ptr<LinkMesh> b;
+  std::unique_ptr<transport::LinkMesh> a;
+  std::unique_ptr<transport::LinkMesh> b;
 
-  explicit Pair(WireSecurity security = WireSecurity::kEncrypt)
+  explicit Pair(transport::WireSecurity security = transport::WireSecurity::kEncrypt)
       : Pair(options(0, 2, security), options(1, 2, security)) {}
-  Pair(const LinkMeshOptions& first, const LinkMeshOptions& second)
+  Pair(const transport::LinkMeshOptions& first, const transport::LinkMeshOptions& second)
       : a(startMesh(first)), b(startMesh(second)) {
     EXPECT_TRUE(a->introduce(1, b->card()).ok());
     EXPECT_TRUE(b->introduce(0, a->card()).ok());
   }
 };
 
-inline LinkCard cardAt(const std::string& host, const std::vector<std::string>& addresses) {
-  LinkCard card{host, {}};
+inline transport::LinkCard cardAt(const std::string& host,
+                                  const std::vector<std::string>& addresses) {
+  transport::LinkCard card{host, {}};
   for (const std::string& text : addresses) {
-    Result<LinkAddress> address = LinkAddress::parse(text);
+    Result<transport::LinkAddress> address = transport::LinkAddress::parse(text);
     EXPECT_TRUE(address.ok()) << text;
     card.addresses.push_back(address.value());
   }
@@ -118,8 +120,8 @@ inline LinkCard cardAt(const std::string& host, const std::vector<std::string>& 
 }
 
 // One message from a to b; the first error of the two.
-inline Status exchange(LinkMesh& from, int fromRank, LinkMesh& to, int toRank, std::uint64_t slot,
-                       std::size_t bytes) {
+inline Status exchange(transport::LinkMesh& from, int fromRank, transport::LinkMesh& to, int toRank,
+                       std::uint64_t slot, std::size_t bytes) {
   const Bytes data = randomBytes(bytes, static_cast<unsigned>(slot + bytes));
   Bytes received(bytes);
   Outcome sent;

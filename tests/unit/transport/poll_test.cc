@@ -9,7 +9,7 @@
 #include "transport/link_mesh.h"
 #include "unit/transport/pair.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -186,4 +186,4 @@ TEST(LinkPoll, StopWhileSomebodyPollsAndPollAfterwards) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

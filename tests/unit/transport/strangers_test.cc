@@ -10,7 +10,7 @@
 #include "unit/transport/pair.h"
 #include "unit/transport/proxy.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -188,4 +188,4 @@ TEST(LinkStrangers, AThousandSilentConnectionsCostLittleAndDisturbNobody) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

@@ -12,7 +12,7 @@
 #include "unit/transport/pair.h"
 #include "unit/transport/proxy.h"
 
-namespace farandole {
+namespace farandole::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -247,4 +247,4 @@ TEST_P(Replayed, ACaptureIsWorthNothing) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::transport

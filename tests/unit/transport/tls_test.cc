@@ -9,7 +9,7 @@
 #include "transport/stream.h"
 #include "unit/transport/pair.h"
 
-namespace farandole::link {
+namespace farandole::transport {
 namespace {
 
 using test::Bytes;
@@ -172,4 +172,4 @@ TEST(LinkTls, KeysAreReplacedOnTheWay) {
 }
 
 }  // namespace
-}  // namespace farandole::link
+}  // namespace farandole::transport

@@ -14,7 +14,7 @@
 #include <numeric>
 #include <utility>
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 namespace {
 
 // Gloo knows of an element nothing but its size.
@@ -71,13 +71,13 @@ bool even(std::span<const std::int64_t> counts) {
                      [&](std::int64_t count) { return count == counts.front(); });
 }
 
-gloo::AllreduceOptions::Algorithm algorithmOf(GlooAlgorithm algorithm) {
+::gloo::AllreduceOptions::Algorithm algorithmOf(GlooAlgorithm algorithm) {
   switch (algorithm) {
-    case GlooAlgorithm::kRing: return gloo::AllreduceOptions::Algorithm::RING;
-    case GlooAlgorithm::kBcube: return gloo::AllreduceOptions::Algorithm::BCUBE;
+    case GlooAlgorithm::kRing: return ::gloo::AllreduceOptions::Algorithm::RING;
+    case GlooAlgorithm::kBcube: return ::gloo::AllreduceOptions::Algorithm::BCUBE;
     case GlooAlgorithm::kAny: break;
   }
-  return gloo::AllreduceOptions::Algorithm::UNSPECIFIED;
+  return ::gloo::AllreduceOptions::Algorithm::UNSPECIFIED;
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ OperationPtr GlooCommunicator::allreduce(std::span<const Piece> pieces, DType dt
       if (bytes > 0 && piece.in != memory + at) std::memcpy(memory + at, piece.in, bytes);
       at += bytes;
     }
-    gloo::AllreduceOptions options(context_);
+    ::gloo::AllreduceOptions options(context_);
     withElement(sizeOf(dtype), [&](auto element) {
       using T = decltype(element);
       options.setOutput(reinterpret_cast<T*>(memory), static_cast<std::size_t>(count));
@@ -118,7 +118,7 @@ OperationPtr GlooCommunicator::allreduce(std::span<const Piece> pieces, DType dt
     options.setAlgorithm(algorithmOf(algorithm_));
     options.setReduceFunction(kernel(dtype, plain));
     options.setTag(tag);
-    gloo::allreduce(options);
+    ::gloo::allreduce(options);
     finish(memory, count, dtype, scale);
     at = 0;
     for (const Piece& piece : all) {
@@ -135,12 +135,12 @@ OperationPtr GlooCommunicator::allgather(const void* in, void* out,
   for (const std::int64_t count : counts) sizes.push_back(bytesOf(count, dtype));
   return start([this, in, out, sizes](std::uint32_t tag) {
     if (std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) == 0) return;
-    gloo::AllgathervOptions options(context_);
+    ::gloo::AllgathervOptions options(context_);
     options.setInput(static_cast<std::uint8_t*>(const_cast<void*>(in)),
                      sizes[static_cast<std::size_t>(me_)]);
     options.setOutput(static_cast<std::uint8_t*>(out), sizes);
     options.setTag(tag);
-    gloo::allgatherv(options);
+    ::gloo::allgatherv(options);
   });
 }
 
@@ -151,11 +151,11 @@ OperationPtr GlooCommunicator::broadcast(std::span<const Piece> pieces, DType dt
       const std::size_t bytes = bytesOf(piece.count, dtype);
       if (bytes == 0) continue;
       if (me_ == root && piece.out != piece.in) std::memcpy(piece.out, piece.in, bytes);
-      gloo::BroadcastOptions options(context_);
+      ::gloo::BroadcastOptions options(context_);
       options.setOutput(static_cast<std::uint8_t*>(piece.out), bytes);
       options.setRoot(root);
       options.setTag(tag);
-      gloo::broadcast(options);
+      ::gloo::broadcast(options);
     }
   });
 }
@@ -172,11 +172,11 @@ OperationPtr GlooCommunicator::alltoall(const void* in, std::span<const std::int
   };
   return start([this, in, out, sends = toBytes(sendCounts),
                 receives = toBytes(receiveCounts)](std::uint32_t tag) {
-    gloo::AlltoallvOptions options(context_);
+    ::gloo::AlltoallvOptions options(context_);
     options.setInput(static_cast<std::uint8_t*>(const_cast<void*>(in)), sends);
     options.setOutput(static_cast<std::uint8_t*>(out), receives);
     options.setTag(tag);
-    gloo::alltoallv(options);
+    ::gloo::alltoallv(options);
   });
 }
 
@@ -206,7 +206,7 @@ OperationPtr GlooCommunicator::reduce(const void* in, void* out, std::int64_t co
       memory = work.data();
     }
     if (memory != in) std::memcpy(memory, in, bytes);
-    gloo::ReduceOptions options(context_);
+    ::gloo::ReduceOptions options(context_);
     withElement(sizeOf(dtype), [&](auto element) {
       using T = decltype(element);
       options.setOutput(static_cast<T*>(memory), static_cast<std::size_t>(count));
@@ -214,7 +214,7 @@ OperationPtr GlooCommunicator::reduce(const void* in, void* out, std::int64_t co
     options.setReduceFunction(kernel(dtype, plain));
     options.setRoot(root);
     options.setTag(tag);
-    gloo::reduce(options);
+    ::gloo::reduce(options);
     if (me_ == root) finish(memory, count, dtype, scale);
   });
 }
@@ -227,14 +227,14 @@ OperationPtr GlooCommunicator::gather(const void* in, void* out,
   const std::size_t bytes = bytesOf(counts.front(), dtype);
   return start([=, this](std::uint32_t tag) {
     if (bytes == 0) return;
-    gloo::GatherOptions options(context_);
+    ::gloo::GatherOptions options(context_);
     options.setInput(static_cast<std::uint8_t*>(const_cast<void*>(in)), bytes);
     if (me_ == root) {
       options.setOutput(static_cast<std::uint8_t*>(out), bytes * static_cast<std::size_t>(size_));
     }
     options.setRoot(root);
     options.setTag(tag);
-    gloo::gather(options);
+    ::gloo::gather(options);
   });
 }
 
@@ -248,7 +248,7 @@ OperationPtr GlooCommunicator::scatter(const void* in, void* out,
   const std::size_t bytes = bytesOf(counts.front(), dtype);
   return start([=, this](std::uint32_t tag) {
     if (bytes == 0) return;
-    gloo::ScatterOptions options(context_);
+    ::gloo::ScatterOptions options(context_);
     if (me_ == root) {
       std::vector<std::uint8_t*> parts;
       auto* first = static_cast<std::uint8_t*>(const_cast<void*>(in));
@@ -258,16 +258,16 @@ OperationPtr GlooCommunicator::scatter(const void* in, void* out,
     options.setOutput(static_cast<std::uint8_t*>(out), bytes);
     options.setRoot(root);
     options.setTag(tag);
-    gloo::scatter(options);
+    ::gloo::scatter(options);
   });
 }
 
 OperationPtr GlooCommunicator::barrier() {
   if (other_) return other_->barrier();
   return start([this](std::uint32_t tag) {
-    gloo::BarrierOptions options(context_);
+    ::gloo::BarrierOptions options(context_);
     options.setTag(tag);
-    gloo::barrier(options);
+    ::gloo::barrier(options);
   });
 }
 
@@ -280,4 +280,4 @@ OperationPtr GlooCommunicator::receive(void* out, std::size_t capacity, int from
   return other_ ? other_->receive(out, capacity, from, tag, received) : unable("single messages");
 }
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

@@ -10,7 +10,7 @@
 
 #include "collective/gloo/plugin/transport.h"
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 
 class GlooCommunicator final : public Communicator {
  public:
@@ -68,4 +68,4 @@ class GlooCommunicator final : public Communicator {
   std::thread thread_;
 };
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

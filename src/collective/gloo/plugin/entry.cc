@@ -4,7 +4,7 @@
 #include "collective/engine_plugin.h"
 #include "collective/gloo/plugin/communicator.h"
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 namespace {
 
 constexpr char kProbe[] = "_ZN4gloo9allreduceERKNS_16AllreduceOptionsE";
@@ -30,11 +30,16 @@ std::unique_ptr<Communicator> make(GlooOptions&& options) {
 }
 
 }  // namespace
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin
 
-extern "C" __attribute__((visibility("default"))) const farandole::EngineTable* farandole_engine() {
-  static const farandole::EngineTable kTable = {
-      farandole::kEngineInterface,     FARANDOLE_VERSION, "gloo",
-      &farandole::gloo_engine::usable, nullptr,           &farandole::gloo_engine::make};
+extern "C" __attribute__((visibility("default"))) const farandole::collective::EngineTable*
+farandole_engine() {
+  static const farandole::collective::EngineTable kTable = {
+      farandole::collective::kEngineInterface,
+      FARANDOLE_VERSION,
+      "gloo",
+      &farandole::collective::gloo::plugin::usable,
+      nullptr,
+      &farandole::collective::gloo::plugin::make};
   return &kTable;
 }

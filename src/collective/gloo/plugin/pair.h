@@ -9,33 +9,35 @@
 #include <string>
 #include <vector>
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 
-class Pair final : public gloo::transport::Pair {
+class Pair final : public ::gloo::transport::Pair {
  public:
   explicit Pair(int peer) : peer_(peer), address_(peer) {}
 
-  const gloo::transport::Address& address() const override { return address_; }
+  const ::gloo::transport::Address& address() const override { return address_; }
   void connect(const std::vector<char>& /*bytes*/) override {}
   void close() override {}
   void setSync(bool /*enable*/, bool /*busyPoll*/) override {}
-  std::unique_ptr<gloo::transport::Buffer> createSendBuffer(int slot, void*, std::size_t) override {
+  std::unique_ptr<::gloo::transport::Buffer> createSendBuffer(int slot, void*,
+                                                              std::size_t) override {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("no bound buffers here: slot ", slot);
   }
-  std::unique_ptr<gloo::transport::Buffer> createRecvBuffer(int slot, void*, std::size_t) override {
+  std::unique_ptr<::gloo::transport::Buffer> createRecvBuffer(int slot, void*,
+                                                              std::size_t) override {
     GLOO_THROW_INVALID_OPERATION_EXCEPTION("no bound buffers here: slot ", slot);
   }
-  void send(gloo::transport::UnboundBuffer* buffer, std::uint64_t slot, std::size_t offset,
+  void send(::gloo::transport::UnboundBuffer* buffer, std::uint64_t slot, std::size_t offset,
             std::size_t bytes) override {
     buffer->send(peer_, slot, offset, bytes);
   }
-  void recv(gloo::transport::UnboundBuffer* buffer, std::uint64_t slot, std::size_t offset,
+  void recv(::gloo::transport::UnboundBuffer* buffer, std::uint64_t slot, std::size_t offset,
             std::size_t bytes) override {
     buffer->recv(peer_, slot, offset, bytes);
   }
 
  private:
-  class Address final : public gloo::transport::Address {
+  class Address final : public ::gloo::transport::Address {
    public:
     explicit Address(int member) : text_("member " + std::to_string(member)) {}
     std::string str() const override { return text_; }
@@ -49,4 +51,4 @@ class Pair final : public gloo::transport::Pair {
   const Address address_;
 };
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

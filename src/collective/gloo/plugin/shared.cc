@@ -7,7 +7,7 @@
 
 #include "collective/gloo/plugin/transport.h"
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 namespace {
 
 // Gloo's slots: a prefix per algorithm, a tag per operation, a number within it. The set's key has
@@ -75,7 +75,7 @@ void Shared::watch() {
   for (const std::int32_t peer : ranks) {
     if (peer == ranks[static_cast<std::size_t>(me)]) continue;
     const auto watch = std::make_shared<Watch>();
-    const LinkHandle handle = port->recv(
+    const transport::LinkHandle handle = port->recv(
         peer, watchSlot(), watch->notice, [self = weak_from_this(), watch](const Status& status) {
           const auto shared = self.lock();
           // A member that left in good order matters only to those who still need it: their own
@@ -105,4 +105,4 @@ void Shared::unwatch() {
   for (const auto& watch : watches) (void)port->cancel(watch->handle);
 }
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

@@ -7,35 +7,35 @@
 
 #include "collective/gloo/plugin/pair.h"
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 
 Transport::Transport(std::shared_ptr<Shared> shared, int me, int members)
-    : gloo::transport::Context(me, members), shared_(std::move(shared)) {
+    : ::gloo::transport::Context(me, members), shared_(std::move(shared)) {
   pairs_.resize(static_cast<std::size_t>(members));
   for (int peer = 0; peer < members; ++peer) {
     if (peer != me) createPair(peer);
   }
 }
 
-std::unique_ptr<gloo::transport::Pair>& Transport::createPair(int peer) {
-  std::unique_ptr<gloo::transport::Pair>& pair = pairs_.at(static_cast<std::size_t>(peer));
+std::unique_ptr<::gloo::transport::Pair>& Transport::createPair(int peer) {
+  std::unique_ptr<::gloo::transport::Pair>& pair = pairs_.at(static_cast<std::size_t>(peer));
   pair = std::make_unique<Pair>(peer);
   return pair;
 }
 
-std::unique_ptr<gloo::transport::UnboundBuffer> Transport::createUnboundBuffer(void* memory,
-                                                                               std::size_t bytes) {
+std::unique_ptr<::gloo::transport::UnboundBuffer> Transport::createUnboundBuffer(
+    void* memory, std::size_t bytes) {
   return std::make_unique<Buffer>(shared_, memory, bytes);
 }
 
 Context::Context(const std::shared_ptr<Shared>& shared, int me, int members)
-    : gloo::Context(me, members) {
+    : ::gloo::Context(me, members) {
   transportContext_ = std::make_shared<Transport>(shared, me, members);
   setTimeout(shared->patience);
 }
 
 Buffer::Buffer(std::shared_ptr<Shared> shared, void* memory, std::size_t bytes)
-    : gloo::transport::UnboundBuffer(memory, bytes), shared_(std::move(shared)) {}
+    : ::gloo::transport::UnboundBuffer(memory, bytes), shared_(std::move(shared)) {}
 
 Buffer::~Buffer() {
   std::vector<std::shared_ptr<Pending>> pending;
@@ -100,7 +100,7 @@ void Buffer::send(int to, std::uint64_t slot, std::size_t offset, std::size_t by
   const std::uint64_t where = shared_->slotOf(slot);
   const auto pending = begin();
   const auto done = completion(&State::sends, pending);
-  const LinkHandle handle = shared_->port->send(
+  const transport::LinkHandle handle = shared_->port->send(
       peer, where, memory, [done, peer](const Status& status) { done(status, peer); });
   const std::lock_guard lock(shared_->mutex);
   pending->handle = handle;
@@ -113,7 +113,7 @@ void Buffer::recv(int from, std::uint64_t slot, std::size_t offset, std::size_t 
   const std::uint64_t where = shared_->slotOf(slot);
   const auto pending = begin();
   const auto done = completion(&State::receives, pending);
-  const LinkHandle handle = shared_->port->recv(
+  const transport::LinkHandle handle = shared_->port->recv(
       peer, where, memory, [done, peer](const Status& status) { done(status, peer); });
   const std::lock_guard lock(shared_->mutex);
   pending->handle = handle;
@@ -129,14 +129,14 @@ void Buffer::recv(std::vector<int> from, std::uint64_t slot, std::size_t offset,
   }
   const std::uint64_t where = shared_->slotOf(slot);
   const auto pending = begin();
-  const LinkHandle handle =
+  const transport::LinkHandle handle =
       shared_->port->recvAny(peers, where, memory, completion(&State::receives, pending));
   const std::lock_guard lock(shared_->mutex);
   pending->handle = handle;
 }
 
 bool Buffer::wait(Line& line, int* rank, std::chrono::milliseconds timeout, const char* what) {
-  const auto limit = timeout == gloo::transport::kUnsetTimeout ? shared_->patience : timeout;
+  const auto limit = timeout == ::gloo::transport::kUnsetTimeout ? shared_->patience : timeout;
   std::unique_lock lock(shared_->mutex);
   const bool came = shared_->changed.wait_for(lock, limit, [&] {
     return !line.finished.empty() || line.aborted || !shared_->failure.ok();
@@ -175,4 +175,4 @@ void Buffer::abortWaitRecv() { abort(state_->receives); }
 
 void Buffer::abortWaitSend() { abort(state_->sends); }
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

@@ -17,7 +17,7 @@
 
 #include "collective/gloo/gloo_engine.h"
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 
 // What all buffers of a communicator share. The first failure ends every wait.
 class Shared : public std::enable_shared_from_this<Shared> {
@@ -55,7 +55,7 @@ class Shared : public std::enable_shared_from_this<Shared> {
   using Notice = std::array<std::uint8_t, kNoticeBytes>;
   struct Watch {
     Notice notice{};
-    LinkHandle handle;
+    transport::LinkHandle handle;
   };
 
   std::uint64_t watchSlot() const;
@@ -66,23 +66,23 @@ class Shared : public std::enable_shared_from_this<Shared> {
   std::vector<std::shared_ptr<Watch>> watches_;
 };
 
-class Transport final : public gloo::transport::Context {
+class Transport final : public ::gloo::transport::Context {
  public:
   Transport(std::shared_ptr<Shared> shared, int me, int members);
-  std::unique_ptr<gloo::transport::Pair>& createPair(int peer) override;
-  std::unique_ptr<gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory,
-                                                                      std::size_t bytes) override;
+  std::unique_ptr<::gloo::transport::Pair>& createPair(int peer) override;
+  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory,
+                                                                        std::size_t bytes) override;
 
  private:
   const std::shared_ptr<Shared> shared_;
 };
 
-class Context final : public gloo::Context {
+class Context final : public ::gloo::Context {
  public:
   Context(const std::shared_ptr<Shared>& shared, int me, int members);
 };
 
-class Buffer final : public gloo::transport::UnboundBuffer {
+class Buffer final : public ::gloo::transport::UnboundBuffer {
  public:
   Buffer(std::shared_ptr<Shared> shared, void* memory, std::size_t bytes);
   // Whatever is still under way is withdrawn, or ended together with its peer.
@@ -103,7 +103,7 @@ class Buffer final : public gloo::transport::UnboundBuffer {
     bool aborted = false;
   };
   struct Pending {
-    LinkHandle handle;
+    transport::LinkHandle handle;
     int peer = -1;  // global; -1: any
     bool over = false;
   };
@@ -125,4 +125,4 @@ class Buffer final : public gloo::transport::UnboundBuffer {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

@@ -7,7 +7,7 @@
 #include "collective/gloo/plugin/communicator.h"
 #include "collective/operation.h"
 
-namespace farandole::gloo_engine {
+namespace farandole::collective::gloo::plugin {
 
 struct GlooCommunicator::Job {
   std::function<void(std::uint32_t)> work;
@@ -119,4 +119,4 @@ void GlooCommunicator::run() {
   }
 }
 
-}  // namespace farandole::gloo_engine
+}  // namespace farandole::collective::gloo::plugin

@@ -12,10 +12,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-OperationPtr start(Communicator& hierarchy, int kind, float* values, std::int64_t count) {
+collective::OperationPtr start(collective::Communicator& hierarchy, int kind, float* values,
+                               std::int64_t count) {
   const int members = hierarchy.size();
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(members), count / members);
-  const Piece piece{values, values, count};
+  const collective::Piece piece{values, values, count};
   switch (kind) {
     case 0: return hierarchy.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kMax, {});
     case 1: return hierarchy.broadcast(std::span(&piece, 1), DType::kFloat32, 1);
@@ -62,11 +63,11 @@ void killRound(int round) {
         EXPECT_EQ(status.rank(), victim);
         // Later operations say the same, at once.
         for (int kind = 0; kind < 5; ++kind) {
-          const OperationPtr later = start(*hierarchy, kind, values, count);
-          EXPECT_EQ(later->progress(), Progress::kFailed);
+          const collective::OperationPtr later = start(*hierarchy, kind, values, count);
+          EXPECT_EQ(later->progress(), collective::Progress::kFailed);
           EXPECT_EQ(later->status().rank(), victim);
         }
-        EXPECT_EQ(hierarchy->send(values, 4, 0, 1)->progress(), Progress::kFailed);
+        EXPECT_EQ(hierarchy->send(values, 4, 0, 1)->progress(), collective::Progress::kFailed);
       },
       options);
 }

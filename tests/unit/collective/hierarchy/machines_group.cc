@@ -10,6 +10,9 @@
 namespace farandole::testing {
 namespace {
 
+using collective::hierarchy::HierarchyParts;
+using collective::hierarchy::HierarchyTuning;
+
 constexpr int kFlatKey = 0;
 constexpr int kLocalKey = 1;
 constexpr int kBetweenKey = 8;
@@ -114,17 +117,18 @@ HierarchyParts makeParts(GroupMember& member, const MachineLayout& layout) {
   if (local < slices) {
     parts.between = member.communicator(ranksOf(carriers), kBetweenKey + static_cast<int>(local));
   }
-  Arena& arena = member.neighbourhood().arena();
+  machine::Arena& arena = member.neighbourhood().arena();
   parts.allocate = [&arena](std::size_t bytes) { return arena.allocate(bytes); };
   parts.free = [&arena](void* memory) { arena.free(memory); };
   return parts;
 }
 
-std::unique_ptr<Communicator> makeTestHierarchy(GroupMember& member, const MachineLayout& layout,
-                                                const HierarchyTuning& tuning) {
+std::unique_ptr<collective::Communicator> makeTestHierarchy(GroupMember& member,
+                                                            const MachineLayout& layout,
+                                                            const HierarchyTuning& tuning) {
   HierarchyParts parts = makeParts(member, layout);
   parts.tuning = tuning;
-  return makeHierarchy(std::move(parts));
+  return collective::hierarchy::makeHierarchy(std::move(parts));
 }
 
 Bytes sampleData(DType dtype, std::int64_t count, std::uint64_t seed, int member) {

@@ -37,12 +37,13 @@ inline void PrintTo(const MachineLayout& layout, std::ostream* out) { *out << la
 const std::vector<MachineLayout>& machineLayouts();
 
 // Thresholds so low that small tensors pass all ways.
-HierarchyTuning smallChunks();
+collective::hierarchy::HierarchyTuning smallChunks();
 
 // What the runtime would make; collective over the members.
-HierarchyParts makeParts(GroupMember& member, const MachineLayout& layout);
-std::unique_ptr<Communicator> makeTestHierarchy(GroupMember& member, const MachineLayout& layout,
-                                                const HierarchyTuning& tuning = smallChunks());
+collective::hierarchy::HierarchyParts makeParts(GroupMember& member, const MachineLayout& layout);
+std::unique_ptr<collective::Communicator> makeTestHierarchy(
+    GroupMember& member, const MachineLayout& layout,
+    const collective::hierarchy::HierarchyTuning& tuning = smallChunks());
 
 // As makeData, up to kMostBytes, and much cheaper: windows of data that is made once.
 inline constexpr std::size_t kMostBytes = 300'000;

@@ -8,6 +8,10 @@
 namespace farandole::testing {
 namespace move_test {
 
+using collective::Communicator;
+using collective::OperationPtr;
+using collective::Piece;
+
 constexpr std::int64_t kSizes[] = {0,     1,     16,    1000,  2032,   2048,   4096,  16368,
                                    16384, 16400, 32768, 50000, 131072, 131200, 300000};
 constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kFloat32, DType::kComplex128};
@@ -172,7 +176,7 @@ TEST(HierarchyBarrier, WaitsForEverybody) {
         barrier = hierarchy->barrier();
       } else {
         barrier = hierarchy->barrier();
-        for (int i = 0; i < 50; ++i) ASSERT_EQ(barrier->progress(), Progress::kPending);
+        for (int i = 0; i < 50; ++i) ASSERT_EQ(barrier->progress(), collective::Progress::kPending);
         const std::int64_t word = 1;
         ASSERT_TRUE(member.wait(hierarchy->send(&word, 8, late, late)).ok());
       }

@@ -14,6 +14,9 @@
 namespace farandole::testing {
 namespace {
 
+using collective::hierarchy::Machines;
+using collective::hierarchy::splitAt;
+
 TEST(HierarchySplit, CoversEverythingInOrder) {
   for (const std::int64_t count : {0L, 1L, 63L, 64L, 65L, 1000L, 4096L, (1L << 62) + 5}) {
     for (const std::int64_t parts : {1L, 2L, 3L, 7L, 64L}) {
@@ -54,10 +57,10 @@ TEST(HierarchyBlocks, EveryElementTravelsOnce) {
     const Machines machines(machineOf, static_cast<int>(dice.upTo(members - 1)));
     std::vector<std::int64_t> counts;
     for (int i = 0; i < members; ++i) counts.push_back(dice.coin() ? dice.upTo(500) : 0);
-    Cut cut;
+    collective::hierarchy::Cut cut;
     cut.chunks = 1 + dice.upTo(4);
     cut.slices = dice.coin() ? 1 : machines.slices();
-    const Blocks blocks(machines, counts, cut);
+    const collective::hierarchy::Blocks blocks(machines, counts, cut);
     std::vector<std::vector<int>> seen;
     for (const std::int64_t count : counts) seen.emplace_back(static_cast<std::size_t>(count), 0);
     for (std::int64_t chunk = 0; chunk < cut.chunks; ++chunk) {
@@ -102,7 +105,7 @@ TEST_P(HierarchyConvert, HalvesKeepTheirBits) {
   const std::string before(kernels());
   ASSERT_TRUE(setKernels(GetParam()));
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
-    const Work work(dtype, ReduceOp::kSum, {}, 4);
+    const collective::hierarchy::Work work(dtype, ReduceOp::kSum, {}, 4);
     ASSERT_EQ(work.inside, DType::kFloat32);
     std::vector<std::uint16_t> all(65536);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
@@ -151,7 +154,7 @@ TEST(HierarchyWork, WidensOnlyWhatNeedsIt) {
   const Scale none;
   const Scale half{0.5, 1.0, 1};
   const auto inside = [](DType dtype, ReduceOp op, const Scale& scale) {
-    return Work(dtype, op, scale, 3).inside;
+    return collective::hierarchy::Work(dtype, op, scale, 3).inside;
   };
   EXPECT_EQ(inside(DType::kFloat16, ReduceOp::kMax, none), DType::kFloat16);
   EXPECT_EQ(inside(DType::kFloat16, ReduceOp::kMax, half), DType::kFloat32);

@@ -10,6 +10,12 @@
 namespace farandole::testing {
 namespace {
 
+using collective::OperationPtr;
+using collective::Piece;
+using collective::Progress;
+using collective::hierarchy::HierarchyParts;
+using collective::hierarchy::makeHierarchy;
+
 using Names = std::vector<std::string>;
 
 // Two machines of two; this member is the second on machine 1.
@@ -35,11 +41,11 @@ class HierarchyPipeline : public ::testing::Test {
     return result;
   }
   // Of chunks of 4096 bytes.
-  OperationPtr allreduce(Communicator& hierarchy, int chunks) {
+  OperationPtr allreduce(collective::Communicator& hierarchy, int chunks) {
     const Piece piece{values_, values_, chunks * 1024};
     return hierarchy.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {});
   }
-  static Progress drive(Operation& operation) {
+  static Progress drive(collective::Operation& operation) {
     Progress progress = Progress::kPending;
     for (int i = 0; i < 1000 && progress == Progress::kPending; ++i) {
       progress = operation.progress();

@@ -8,6 +8,9 @@
 namespace farandole::testing {
 namespace reduce_test {
 
+using collective::Communicator;
+using collective::Piece;
+
 constexpr DType kDTypes[] = {DType::kUint8,     DType::kInt8,    DType::kUint16,  DType::kInt16,
                              DType::kInt32,     DType::kInt64,   DType::kFloat16, DType::kBfloat16,
                              DType::kFloat32,   DType::kFloat64, DType::kBool,    DType::kComplex64,
@@ -186,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, HierarchyReduce, ::testing::ValuesIn(machineL
 TEST(HierarchyReduceLarge, DefaultThresholds) {
   const MachineLayout layout{"", {0, 1, 0}, {}};
   runGroup(3, [&](GroupMember& member) {
-    auto hierarchy = makeTestHierarchy(member, layout, HierarchyTuning{});
+    auto hierarchy = makeTestHierarchy(member, layout, collective::hierarchy::HierarchyTuning{});
     for (const std::int64_t count : {20'000, 1'300'001}) {
       auto* values = static_cast<float*>(member.memory(static_cast<std::size_t>(count) * 4, true));
       for (std::int64_t i = 0; i < count; ++i) {

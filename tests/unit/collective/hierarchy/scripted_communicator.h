@@ -15,63 +15,72 @@ struct Script {
   int live = 0;                      // started and not over
   int mostLive = 0;
   // What operations answer from now on.
-  Progress answer = Progress::kDone;
+  collective::Progress answer = collective::Progress::kDone;
   bool moves = false;
   Status failure;
 };
 
-class ScriptedCommunicator final : public Communicator {
+class ScriptedCommunicator final : public collective::Communicator {
  public:
   ScriptedCommunicator(Script& script, int rank, int size)
       : script_(script), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  OperationPtr allreduce(std::span<const Piece>, DType, ReduceOp, Scale) override {
+  collective::OperationPtr allreduce(std::span<const collective::Piece>, DType, ReduceOp,
+                                     Scale) override {
     return start("allreduce");
   }
-  OperationPtr allgather(const void*, void*, std::span<const std::int64_t>, DType) override {
+  collective::OperationPtr allgather(const void*, void*, std::span<const std::int64_t>,
+                                     DType) override {
     return start("allgather");
   }
-  OperationPtr broadcast(std::span<const Piece>, DType, int) override { return start("broadcast"); }
-  OperationPtr alltoall(const void*, std::span<const std::int64_t>, void*,
-                        std::span<const std::int64_t>, DType) override {
+  collective::OperationPtr broadcast(std::span<const collective::Piece>, DType, int) override {
+    return start("broadcast");
+  }
+  collective::OperationPtr alltoall(const void*, std::span<const std::int64_t>, void*,
+                                    std::span<const std::int64_t>, DType) override {
     return start("alltoall");
   }
-  OperationPtr reducescatter(const void*, void*, std::span<const std::int64_t>, DType, ReduceOp,
-                             Scale) override {
+  collective::OperationPtr reducescatter(const void*, void*, std::span<const std::int64_t>, DType,
+                                         ReduceOp, Scale) override {
     return start("reducescatter");
   }
-  OperationPtr reduce(const void*, void*, std::int64_t, DType, ReduceOp, Scale, int) override {
+  collective::OperationPtr reduce(const void*, void*, std::int64_t, DType, ReduceOp, Scale,
+                                  int) override {
     return start("reduce");
   }
-  OperationPtr gather(const void*, void*, std::span<const std::int64_t>, DType, int) override {
+  collective::OperationPtr gather(const void*, void*, std::span<const std::int64_t>, DType,
+                                  int) override {
     return start("gather");
   }
-  OperationPtr scatter(const void*, void*, std::span<const std::int64_t>, DType, int) override {
+  collective::OperationPtr scatter(const void*, void*, std::span<const std::int64_t>, DType,
+                                   int) override {
     return start("scatter");
   }
-  OperationPtr barrier() override { return start("barrier"); }
-  OperationPtr send(const void*, std::size_t, int, int) override { return start("send"); }
-  OperationPtr receive(void*, std::size_t, int, int, Received*) override {
+  collective::OperationPtr barrier() override { return start("barrier"); }
+  collective::OperationPtr send(const void*, std::size_t, int, int) override {
+    return start("send");
+  }
+  collective::OperationPtr receive(void*, std::size_t, int, int, collective::Received*) override {
     return start("receive");
   }
 
  private:
-  class Scripted final : public Operation {
+  class Scripted final : public collective::Operation {
    public:
     explicit Scripted(Script& script) : script_(script) {
       script_.mostLive = std::max(script_.mostLive, ++script_.live);
     }
     ~Scripted() override { --script_.live; }
-    Progress progress() override { return script_.answer; }
+    collective::Progress progress() override { return script_.answer; }
     bool moved() const override { return script_.moves; }
     const Status& status() const override { return script_.failure; }
 
    private:
     Script& script_;
   };
-  OperationPtr start(const char* what) {
+  collective::OperationPtr start(const char* what) {
     script_.started.emplace_back(what);
     return std::make_unique<Scripted>(script_);
   }

@@ -5,6 +5,8 @@
 namespace farandole::testing {
 namespace {
 
+using collective::OperationPtr;
+
 constexpr std::chrono::seconds kLimit{60};
 
 }  // namespace
@@ -31,9 +33,9 @@ std::vector<int> everybody(int ranks) {
   return members;
 }
 
-std::unique_ptr<Communicator> NetMember::communicator(const std::vector<int>& members,
-                                                      std::uint32_t key, WireFormat wire) {
-  NetOptions options;
+std::unique_ptr<collective::Communicator> NetMember::communicator(
+    const std::vector<int>& members, std::uint32_t key, collective::link::WireFormat wire) {
+  collective::link::NetOptions options;
   options.mesh = &mesh_;
   options.key = key;
   options.wire = wire;
@@ -43,10 +45,11 @@ std::unique_ptr<Communicator> NetMember::communicator(const std::vector<int>& me
     options.hosts.push_back("host" + std::to_string(members[i]));
     if (members[i] == rank_) options.me = static_cast<int>(i);
   }
-  return makeNetCommunicator(std::move(options));
+  return collective::link::makeNetCommunicator(std::move(options));
 }
 
-std::unique_ptr<Communicator> NetMember::world(std::uint32_t key, WireFormat wire) {
+std::unique_ptr<collective::Communicator> NetMember::world(std::uint32_t key,
+                                                           collective::link::WireFormat wire) {
   return communicator(everybody(size_), key, wire);
 }
 
@@ -57,7 +60,7 @@ Status NetMember::wait(std::span<const OperationPtr> operations) {
     bool pending = false;
     bool moved = false;
     for (const OperationPtr& operation : operations) {
-      if (operation->progress() != Progress::kPending) continue;
+      if (operation->progress() != collective::Progress::kPending) continue;
       pending = true;
       moved = moved || operation->moved();
     }
@@ -78,9 +81,9 @@ void NetMember::dropEverybody() {
   }
 }
 
-NetGroup::NetGroup(int ranks, WireSecurity security, int lanes) {
+NetGroup::NetGroup(int ranks, transport::WireSecurity security, int lanes) {
   for (int rank = 0; rank < ranks; ++rank) {
-    LinkMeshOptions options = test::options(rank, ranks, security);
+    transport::LinkMeshOptions options = test::options(rank, ranks, security);
     options.lanes = lanes;
     meshes_.push_back(test::startMesh(options));
   }

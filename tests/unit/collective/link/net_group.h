@@ -35,25 +35,29 @@ class Doorbell {
 
 class NetMember {
  public:
-  NetMember(LinkMesh& mesh, int rank, int size) : mesh_(mesh), rank_(rank), size_(size) {}
+  NetMember(transport::LinkMesh& mesh, int rank, int size)
+      : mesh_(mesh), rank_(rank), size_(size) {}
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  LinkMesh& mesh() { return mesh_; }
+  transport::LinkMesh& mesh() { return mesh_; }
   // Every set of a run has a key of its own.
-  std::unique_ptr<Communicator> communicator(const std::vector<int>& members, std::uint32_t key,
-                                             WireFormat wire = WireFormat::kNative);
-  std::unique_ptr<Communicator> world(std::uint32_t key = 1, WireFormat wire = WireFormat::kNative);
+  std::unique_ptr<collective::Communicator> communicator(
+      const std::vector<int>& members, std::uint32_t key,
+      collective::link::WireFormat wire = collective::link::WireFormat::kNative);
+  std::unique_ptr<collective::Communicator> world(
+      std::uint32_t key = 1,
+      collective::link::WireFormat wire = collective::link::WireFormat::kNative);
 
   // Drives them all to their ends; the first error.
-  Status wait(std::span<const OperationPtr> operations);
-  Status wait(const OperationPtr& operation) { return wait(std::span(&operation, 1)); }
+  Status wait(std::span<const collective::OperationPtr> operations);
+  Status wait(const collective::OperationPtr& operation) { return wait(std::span(&operation, 1)); }
   // What the runtime does when an operation has failed or was given up, before its memory is
   // released.
   void dropEverybody();
 
  private:
-  LinkMesh& mesh_;
+  transport::LinkMesh& mesh_;
   int rank_;
   int size_;
   std::shared_ptr<Doorbell> doorbell_ = std::make_shared<Doorbell>();
@@ -61,11 +65,13 @@ class NetMember {
 
 class NetGroup {
  public:
-  explicit NetGroup(int ranks, WireSecurity security = WireSecurity::kHandshake, int lanes = 1);
+  explicit NetGroup(int ranks,
+                    transport::WireSecurity security = transport::WireSecurity::kHandshake,
+                    int lanes = 1);
   void run(const std::function<void(NetMember&)>& body);
 
  private:
-  std::vector<std::unique_ptr<LinkMesh>> meshes_;
+  std::vector<std::unique_ptr<transport::LinkMesh>> meshes_;
 };
 
 std::vector<int> everybody(int ranks);

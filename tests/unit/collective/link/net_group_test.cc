@@ -14,10 +14,15 @@
 namespace farandole::testing {
 namespace {
 
+using collective::OperationPtr;
+using collective::Progress;
+using collective::link::name;
+
 using ::testing::HasSubstr;
 
-OperationPtr sum(Communicator& communicator, std::vector<float>& values) {
-  const Piece piece{values.data(), values.data(), static_cast<std::int64_t>(values.size())};
+OperationPtr sum(collective::Communicator& communicator, std::vector<float>& values) {
+  const collective::Piece piece{values.data(), values.data(),
+                                static_cast<std::int64_t>(values.size())};
   return communicator.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {});
 }
 
@@ -52,7 +57,8 @@ TEST(NetGroup, ManyOperationsOfEveryKindOneAfterAnother) {
     Dice dice(5);
     for (int round = 0; round < 150; ++round) {
       std::vector<float> values(1 + static_cast<std::size_t>(dice.upTo(6000)), 1.0F);
-      const Piece piece{values.data(), values.data(), static_cast<std::int64_t>(values.size())};
+      const collective::Piece piece{values.data(), values.data(),
+                                    static_cast<std::int64_t>(values.size())};
       switch (dice.upTo(2)) {
         case 0: ASSERT_TRUE(member.wait(communicator->barrier()).ok()); break;
         case 1:
@@ -71,7 +77,8 @@ TEST(NetGroup, ManyOperationsOfEveryKindOneAfterAnother) {
 }
 
 // The message that everybody must get when rank 1 is gone, and that later operations repeat.
-void expectEnd(NetMember& member, Communicator& communicator, const Status& status, Code code) {
+void expectEnd(NetMember& member, collective::Communicator& communicator, const Status& status,
+               Code code) {
   EXPECT_EQ(status.code(), code) << status.message();
   EXPECT_EQ(status.rank(), 1) << status.message();
   EXPECT_EQ(status.host(), "host1") << status.message();
@@ -134,7 +141,8 @@ TEST(NetGroup, WhatTheRuntimeSaysOfADroppedRankIsWhatTheOperationSays) {
     const OperationPtr operation = sum(*communicator, values);
     EXPECT_EQ(operation->progress(), Progress::kPending);
     int place = 0;
-    const OperationPtr receive = communicator->receive(&place, sizeof place, kAnyRank, 4, nullptr);
+    const OperationPtr receive =
+        communicator->receive(&place, sizeof place, collective::kAnyRank, 4, nullptr);
     EXPECT_EQ(receive->progress(), Progress::kPending);
     const Status why =
         Status(Code::kPeerLost, "rank 1 on host1 was killed by signal 9").withRank(1, "host1");
@@ -195,15 +203,15 @@ TEST(NetGroup, ReceivingFromAnybodyOutlivesAGoodbye) {
     }
     int place = 0;
     const Status status =
-        member.wait(communicator->receive(&place, sizeof place, kAnyRank, 1, nullptr));
+        member.wait(communicator->receive(&place, sizeof place, collective::kAnyRank, 1, nullptr));
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(place, 42);
   });
 }
 
 TEST(NetAlgorithms, TheTableSaysWhatIsChosen) {
-  using net::Algorithm;
-  for (const net::AlgorithmRow& row : net::netAlgorithms()) {
+  using collective::link::Algorithm;
+  for (const collective::link::AlgorithmRow& row : collective::link::netAlgorithms()) {
     EXPECT_FALSE(row.description.empty());
     const int members = row.most == 0 ? row.fewest : row.most;
     const std::size_t share =
@@ -214,15 +222,15 @@ TEST(NetAlgorithms, TheTableSaysWhatIsChosen) {
       const std::string what =
           std::string(row.operation) + " " + std::to_string(members) + " " + std::to_string(bytes);
       if (row.operation == "allreduce") {
-        EXPECT_EQ(name(net::chooseAllreduce(members, bytes)), row.algorithm) << what;
+        EXPECT_EQ(name(collective::link::chooseAllreduce(members, bytes)), row.algorithm) << what;
       } else if (row.operation == "reduce") {
-        EXPECT_EQ(name(net::chooseReduce(members, bytes)), row.algorithm) << what;
+        EXPECT_EQ(name(collective::link::chooseReduce(members, bytes)), row.algorithm) << what;
       } else if (row.operation == "allgather") {
-        EXPECT_EQ(name(net::chooseAllgather(members, bytes)), row.algorithm) << what;
+        EXPECT_EQ(name(collective::link::chooseAllgather(members, bytes)), row.algorithm) << what;
       } else if (row.operation == "broadcast") {
-        EXPECT_EQ(name(net::chooseBroadcast(members, bytes)), row.algorithm) << what;
+        EXPECT_EQ(name(collective::link::chooseBroadcast(members, bytes)), row.algorithm) << what;
       } else if (row.operation == "barrier") {
-        EXPECT_EQ(name(net::chooseBarrier(members)), row.algorithm) << what;
+        EXPECT_EQ(name(collective::link::chooseBarrier(members)), row.algorithm) << what;
       }
     }
   }

@@ -31,7 +31,7 @@ constexpr std::int64_t kSizes[] = {0, 1, 1000, 9000, 70000, 1500000};
 class NetMoves : public ::testing::TestWithParam<int> {
  protected:
   // Members in another order than the ranks.
-  static std::unique_ptr<Communicator> shuffled(NetMember& member) {
+  static std::unique_ptr<collective::Communicator> shuffled(NetMember& member) {
     std::vector<int> members = everybody(member.size());
     std::reverse(members.begin(), members.end());
     return member.communicator(members, 3);
@@ -94,7 +94,7 @@ TEST_P(NetMoves, ScatterAndBroadcast) {
         in.push_back(me == root ? sent.back() : Bytes(sent.back().size()));
         places.emplace_back(sent.back().size());
       }
-      std::vector<Piece> pieces;
+      std::vector<collective::Piece> pieces;
       for (std::size_t i = 0; i < 3; ++i) {
         void* const out16 = me % 2 == 0 ? in[i].data() : places[i].data();
         pieces.push_back({in[i].data(), out16, sizes[i]});

@@ -11,6 +11,9 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Piece;
+using collective::link::WireFormat;
+
 class NetNumbers : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, NetNumbers, ::testing::ValuesIn(rankCounts()));
 
@@ -86,7 +89,7 @@ TEST_P(NetNumbers, Float32TravelsIn16BitsAndAllMembersAgree) {
         const Status status = member.wait(
             communicator->allreduce(pieces, DType::kFloat32, ReduceOp::kAverage, scale));
         ASSERT_TRUE(status.ok()) << status.message();
-        ASSERT_TRUE(values == expected) << count << " " << wireFormatName(wire);
+        ASSERT_TRUE(values == expected) << count << " " << collective::link::wireFormatName(wire);
         // Integers and doubles are left alone.
         std::int64_t big = (std::int64_t{1} << 50) + member.rank();
         const Piece one{&big, &big, 1};
@@ -112,8 +115,8 @@ TEST(NetNumbersOnTheWire, ConversionsAreThoseOfHalfH) {
   std::vector<std::uint16_t> halves(values.size());
   std::vector<float> wide(values.size());
   for (const DType type : {DType::kFloat16, DType::kBfloat16}) {
-    net::narrow(halves.data(), values.data(), count, type);
-    net::widen(wide.data(), halves.data(), count, type);
+    collective::link::narrow(halves.data(), values.data(), count, type);
+    collective::link::widen(wide.data(), halves.data(), count, type);
     for (std::size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(halves[i], narrowed(values[i], type)) << values[i];
       ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
@@ -121,8 +124,8 @@ TEST(NetNumbersOnTheWire, ConversionsAreThoseOfHalfH) {
           << values[i];
     }
   }
-  EXPECT_EQ(wireFormatFromName("bf16"), WireFormat::kBfloat16);
-  EXPECT_EQ(wireFormatFromName("fp8"), std::nullopt);
+  EXPECT_EQ(collective::link::wireFormatFromName("bf16"), WireFormat::kBfloat16);
+  EXPECT_EQ(collective::link::wireFormatFromName("fp8"), std::nullopt);
 }
 
 // The definition, with the blocks and the order of the shared-memory engine.
@@ -139,7 +142,7 @@ Bytes tournament(std::vector<Bytes> vectors, std::int64_t count, DType dtype) {
                std::min<std::int64_t>(16384, count - at), dtype, block);
           for (int k = 0; k < 3; ++k) sums[k] += block[k];
         }
-        const AdasumWeights weights = adasumWeights(sums);
+        const collective::AdasumWeights weights = collective::adasumWeights(sums);
         combine(vectors[i].data(), vectors[i].data(), weights.a, vectors[i + 1].data(), weights.b,
                 count, dtype);
       }

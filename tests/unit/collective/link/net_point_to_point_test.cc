@@ -7,6 +7,9 @@
 namespace farandole::testing {
 namespace {
 
+using collective::kAnyRank;
+using collective::OperationPtr;
+
 using ::testing::HasSubstr;
 
 Bytes message(std::int64_t bytes, int seed) { return makeData(DType::kUint8, bytes, 11, seed); }
@@ -22,7 +25,7 @@ TEST(NetPointToPoint, EverySizeArrivesAndTheLengthIsTold) {
         continue;
       }
       Bytes place(data.size() + 100);
-      Received received;
+      collective::Received received;
       ASSERT_TRUE(
           member.wait(communicator->receive(place.data(), place.size(), 0, 5, &received)).ok());
       ASSERT_EQ(received.source, 0);
@@ -53,7 +56,7 @@ TEST(NetPointToPoint, TagsMatchInAnyOrderBesideACollective) {
       }
     }
     std::vector<float> values(100000, 1.0F);
-    const Piece piece{values.data(), values.data(), 100000};
+    const collective::Piece piece{values.data(), values.data(), 100000};
     operations.push_back(
         communicator->allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kSum, {}));
     const Status status = member.wait(operations);
@@ -84,7 +87,7 @@ TEST(NetPointToPoint, FromAnybody) {
     int sum = 0;
     for (int i = 0; i < 3; ++i) {
       Bytes place(100000);
-      Received received;
+      collective::Received received;
       ASSERT_TRUE(
           member.wait(communicator->receive(place.data(), place.size(), kAnyRank, 1, &received))
               .ok());
@@ -151,7 +154,7 @@ TEST(NetPointToPoint, AReceiveThatIsGivenUpHarmsNobody) {
     int value = member.rank() == 0 ? 5 : 0;
     if (member.rank() == 1) {
       const OperationPtr never = communicator->receive(&value, sizeof value, 0, 99, nullptr);
-      EXPECT_EQ(never->progress(), Progress::kPending);
+      EXPECT_EQ(never->progress(), collective::Progress::kPending);
     }
     const OperationPtr next = member.rank() == 0
                                   ? communicator->send(&value, sizeof value, 1, 1)

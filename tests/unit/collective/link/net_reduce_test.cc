@@ -8,6 +8,9 @@
 namespace farandole::testing {
 namespace {
 
+using collective::Piece;
+using transport::WireSecurity;
+
 struct Case {
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
@@ -147,11 +150,11 @@ TEST(NetReduce, ChunksOfHugeArraysCoverThemExactly) {
   constexpr std::int64_t kHuge = (std::int64_t{1} << 33) + 5;
   const Piece pieces[] = {
       {&anchor, &anchor, 10}, {&anchor, &anchor, kHuge}, {&anchor, &anchor, 100}};
-  const Segments segments(pieces, sizeof(float));
-  const std::vector<net::Chunk> chunks =
-      net::cutIntoChunks(segments, 3, segments.total() - 1, std::int64_t{1} << 20);
+  const collective::Segments segments(pieces, sizeof(float));
+  const std::vector<collective::link::Chunk> chunks =
+      collective::link::cutIntoChunks(segments, 3, segments.total() - 1, std::int64_t{1} << 20);
   std::int64_t at = 3;
-  for (const net::Chunk& chunk : chunks) {
+  for (const collective::link::Chunk& chunk : chunks) {
     ASSERT_EQ(chunk.begin, at);
     ASSERT_GT(chunk.count(), 0);
     ASSERT_LE(chunk.count(), std::int64_t{1} << 20);

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 constexpr DType kTypes[] = {DType::kUint8,     DType::kInt8,    DType::kUint16,  DType::kInt16,
@@ -85,4 +85,4 @@ TEST(ChooseAllreduce, WhatMpiDoesNotComputeIsOursInSetsOfAnySize) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace farandole::mpi {
+namespace farandole::collective::mpi {
 namespace {
 
 std::vector<Chunk> cutOf(const std::vector<std::int64_t>& counts, std::size_t elementBytes) {
@@ -98,4 +98,4 @@ TEST(MpiChunks, MpiCanCountEveryChunkOfHugePieces) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::collective::mpi

@@ -14,7 +14,7 @@
 #include "launch/facts/echo_wire.h"
 #include "launch/facts/tcp_probe.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace echo_test {
 
 using testing::HasSubstr;
@@ -101,8 +101,9 @@ TEST_F(Echo, AVisitorThatSaysNothingDoesNotHoldUpOthers) {
 
 TEST_F(Echo, ALengthBeyondTheLimitEndsTheVisit) {
   const TcpProbe probe = probeTcp("127.0.0.1", listener_->port(), soon());
-  auto key = JobKey::make(kEchoJob, secret_);
-  ASSERT_TRUE(visit(probe.fd.get(), *key, kEchoPurpose, Claim{}, soon()).ok());
+  auto key = bootstrap::JobKey::make(kEchoJob, secret_);
+  ASSERT_TRUE(
+      bootstrap::visit(probe.fd.get(), *key, kEchoPurpose, bootstrap::Claim{}, soon()).ok());
   const std::uint8_t huge[4] = {0xff, 0xff, 0xff, 0xff};
   ASSERT_TRUE(sendExactly(probe.fd.get(), huge, soon()).ok());
   std::uint8_t byte[1];
@@ -137,8 +138,8 @@ TEST(EchoFailures, LargeMessagesThatGetLostAreTold) {
   const SilentPort place(true);
   std::thread server([&] {
     UniqueFd fd(::accept4(place.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    auto key = JobKey::make(kEchoJob, secret);
-    ListenerHandshake handshake(*key, kEchoPurpose);
+    auto key = bootstrap::JobKey::make(kEchoJob, secret);
+    bootstrap::ListenerHandshake handshake(*key, kEchoPurpose);
     ASSERT_TRUE(handshake.greet(fd.get()).ok());
     for (;;) {
       auto known = handshake.listen(fd.get());
@@ -188,4 +189,4 @@ TEST(PortRange, Parsed) {
 }
 
 }  // namespace echo_test
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -14,7 +14,7 @@
 #include "launch/facts/fact_access.h"
 #include "launch/facts/fact_items.h"
 
-namespace farandole {
+namespace farandole::launch::facts {
 namespace {
 
 using nlohmann::json;
@@ -122,4 +122,4 @@ TEST(FactAccess, WhatIsMissingOrOfAnotherTypeIsTheDefault) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::facts

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 using testing::ElementsAre;
@@ -31,4 +31,4 @@ TEST(Advertised, WhatIsNoHostOfTheJobIsRefused) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -10,7 +10,7 @@
 
 #include "unit/launch/hosts/temp_folder.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST_F(Discovery, ABackgroundProcessDoesNotDelayTheEnd) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "unit/launch/hosts/temp_folder.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace host_file_test {
 
 using testing::ElementsAre;
@@ -113,4 +113,4 @@ TEST(HostFile, RandomBytesNeverCrash) {
 }
 
 }  // namespace host_file_test
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

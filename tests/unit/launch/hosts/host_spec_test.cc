@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace host_spec_test {
 
 using testing::ElementsAre;
@@ -166,4 +166,4 @@ TEST(HostSpec, RandomTextNeverGivesABadHost) {
 }
 
 }  // namespace host_spec_test
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

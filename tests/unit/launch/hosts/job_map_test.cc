@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 TEST(JobMap, Table) {
@@ -42,4 +42,4 @@ TEST(JobMap, OpenMpi) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -4,7 +4,7 @@
 
 #include "launch/hosts/locality.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 TEST(NameLookup, NumbersAskNobody) {
@@ -40,4 +40,4 @@ TEST(Locality, EachOfSeveralHosts) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

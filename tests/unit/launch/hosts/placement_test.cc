@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 using testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(Placement, HoldsForAnySlots) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

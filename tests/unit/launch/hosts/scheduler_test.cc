@@ -8,7 +8,7 @@
 
 #include "unit/launch/hosts/temp_folder.h"
 
-namespace farandole {
+namespace farandole::launch::hosts {
 namespace {
 
 using testing::AllOf;
@@ -144,4 +144,4 @@ TEST(Scheduler, RandomValuesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace farandole {
+namespace farandole::launch::hosts {
 
 class TempFolder {
  public:
@@ -36,4 +36,4 @@ class TempFolder {
   std::string path_;
 };
 
-}  // namespace farandole
+}  // namespace farandole::launch::hosts

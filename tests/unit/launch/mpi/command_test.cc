@@ -8,8 +8,11 @@
 #include "process/bounded_command.h"
 #include "unit/launch/hosts/temp_folder.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
+
+using launch::plan::JobPlan;
+using process::runBounded;
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -26,7 +29,7 @@ JobPlan planOf(const std::vector<std::size_t>& hosts) {
       const std::string name(1, static_cast<char>('a' + plan.hosts.size()));
       plan.hosts.push_back({name, plan.hosts.empty(), {name, "", 0}});
     }
-    RankPlan rank;
+    launch::plan::RankPlan rank;
     rank.rank = plan.total++;
     rank.hostIndex = host;
     plan.ranks.push_back(rank);
@@ -107,7 +110,7 @@ TEST(MpiCommand, NothingIsSaidOfWhatTheUserLeavesOpen) {
 TEST(MpiCommand, RemoteShellReachesHostsAsFarandoleDoes) {
   JobPlan plan = planOf({0, 1, 2});
   plan.hosts[1].ssh = {"b", "carla", 2222};
-  SshOptions options;
+  launch::ssh::SshOptions options;
   options.program = "echo";
   options.identityFile = "/keys/it's";
   const std::string script = remoteShellScript(plan, options, {});
@@ -125,8 +128,8 @@ TEST(MpiCommand, RemoteShellReachesHostsAsFarandoleDoes) {
 
 // What MPI's starter does not get, ssh has all the same; and nobody else.
 TEST(MpiCommand, RemoteShellGivesSshItsVariables) {
-  const TempFolder folder;
-  SshOptions options;
+  const launch::hosts::TempFolder folder;
+  launch::ssh::SshOptions options;
   options.program = folder.write("ssh", "#!/bin/sh\necho \"[$MY_TOKEN]\"\n");
   std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
   const std::string script = remoteShellScript(
@@ -148,7 +151,7 @@ TEST(MpiCommand, LenderIsFoundWhereverItsNameIsOdd) {
 }
 
 TEST(MpiCommand, LenderThatOthersMayHaveWrittenIsNotExecuted) {
-  const TempFolder folder;
+  const launch::hosts::TempFolder folder;
   const std::string command =
       folder.write("farandole/id/bin/farandole", "#!/bin/sh\necho \"$@\"\n");
   std::filesystem::permissions(command, std::filesystem::perms::owner_all);
@@ -167,4 +170,4 @@ TEST(MpiCommand, LenderThatOthersMayHaveWrittenIsNotExecuted) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

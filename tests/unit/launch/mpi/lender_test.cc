@@ -15,7 +15,7 @@
 
 #include "bootstrap/unix_socket.h"
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace lender_test {
 
 using std::chrono::milliseconds;
@@ -28,7 +28,7 @@ Deadline soon() { return Deadline::after(seconds(20)); }
 UniqueFd visit(int rank) {
   const Deadline deadline = soon();
   for (;;) {
-    auto socket = connectAbstract(ticketSocket(job(), rank), SOCK_STREAM, deadline);
+    auto socket = bootstrap::connectAbstract(ticketSocket(job(), rank), SOCK_STREAM, deadline);
     if (socket.ok()) return std::move(socket).value();
     if (deadline.passed()) return UniqueFd();
     std::this_thread::yield();
@@ -58,7 +58,7 @@ TEST(MpiLender, VisitorsDoNotProlongTheWait) {
     std::atomic<bool> over{false};
     std::thread visiting([&] {
       while (visitors.size() < 3 && !over) {
-        auto socket = connectAbstract(ticketSocket(job(), 2), SOCK_STREAM, soon());
+        auto socket = bootstrap::connectAbstract(ticketSocket(job(), 2), SOCK_STREAM, soon());
         if (socket.ok()) visitors.push_back(std::move(socket).value());
       }
     });
@@ -120,4 +120,4 @@ TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
 }
 
 }  // namespace lender_test
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 using testing::ElementsAre;
@@ -32,4 +32,4 @@ TEST(OwnPorts, NothingIsMadeOfNothing) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

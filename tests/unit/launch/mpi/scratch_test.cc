@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ class ScratchTest : public ::testing::Test {
     for (const std::string& folder : folders_) fs::remove_all(folder);
   }
 
-  JobPlan plan_;
+  launch::plan::JobPlan plan_;
   std::vector<std::string> folders_;
 };
 
@@ -80,4 +80,4 @@ TEST_F(ScratchTest, WhatIsNotItsOwnIsNeitherUsedNorRemoved) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 using ::testing::ElementsAre;
@@ -60,4 +60,4 @@ TEST(MpiStarterEnvironment, WhatItIsToldOutranksTheUsers) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace {
 
 using testing::Contains;
@@ -95,4 +95,4 @@ TEST_F(MpiStarterInPath, WhatFailsIsPassedOver) {
 }
 
 }  // namespace
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

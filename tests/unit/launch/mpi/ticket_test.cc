@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace farandole::mpi {
+namespace farandole::launch::mpi {
 namespace ticket_test {
 
 using testing::Contains;
@@ -79,4 +79,4 @@ TEST(MpiTicket, RankIsTheStartersWord) {
 }
 
 }  // namespace ticket_test
-}  // namespace farandole::mpi
+}  // namespace farandole::launch::mpi

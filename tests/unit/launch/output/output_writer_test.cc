@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 
-namespace farandole {
+namespace farandole::launch::output {
 namespace {
 
 // In a process of its own: descriptor 1 is the pipe, and no thread can be had.
@@ -46,4 +46,4 @@ TEST(OutputWriter, WritesWithoutAThreadIfThereIsNone) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::output

@@ -7,8 +7,11 @@
 #include <random>
 #include <set>
 
-namespace farandole {
+namespace farandole::launch::plan {
 namespace {
+
+using process::CpuSet;
+using process::CpuTopology;
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -100,7 +103,7 @@ TEST(CpuSets, CoresAreNeverShared) {
   for (int round = 0; round < 200; ++round) {
     const CpuTopology topology = machine(1 + static_cast<int>(random() % 3), 4);
     CpuSet allowed;
-    for (const CpuPlace& place : topology.cpus) {
+    for (const process::CpuPlace& place : topology.cpus) {
       if (random() % 3 != 0) allowed.push_back(place.cpu);
     }
     const int ranks = 1 + static_cast<int>(random() % 6);
@@ -108,15 +111,15 @@ TEST(CpuSets, CoresAreNeverShared) {
     ASSERT_EQ(binding.sets.size(), static_cast<std::size_t>(ranks));
     std::set<int> used;
     for (const CpuSet& set : binding.sets) {
-      EXPECT_EQ(commonCpus(set, allowed), set);
+      EXPECT_EQ(process::commonCpus(set, allowed), set);
       EXPECT_EQ(set.empty(), !binding.note.empty());
       std::set<int> own;
       for (int cpu : set) own.insert(topology.at(cpu).core);
       for (int core : own) EXPECT_TRUE(used.insert(core).second);
-      EXPECT_EQ(own.size(), coresOf(topology, binding.sets.front()).size());
+      EXPECT_EQ(own.size(), process::coresOf(topology, binding.sets.front()).size());
     }
   }
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::plan

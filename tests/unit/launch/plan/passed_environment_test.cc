@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::launch::plan {
 namespace {
 
 using ::testing::ElementsAre;
@@ -35,4 +35,4 @@ TEST(PassedEnvironment, SecretsAreHeldBack) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::plan

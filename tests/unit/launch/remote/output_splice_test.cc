@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 struct Pipe {
@@ -127,4 +127,4 @@ TEST(OutputSplice, LittleIsReadAndASocketIsNotSplicedInto) {
 }
 
 }  // namespace
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

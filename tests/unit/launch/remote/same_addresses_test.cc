@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole::remote {
+namespace farandole::launch::remote {
 namespace {
 
 using testing::AllOf;
@@ -38,4 +38,4 @@ TEST(SameAddresses, OneNetworkAndFurtherAddressesAreNoTrouble) {
 }
 
 }  // namespace
-}  // namespace farandole::remote
+}  // namespace farandole::launch::remote

@@ -10,7 +10,7 @@
 #include "base/aes_instructions.h"
 #include "launch/ssh/ssh_settings.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 using testing::StartsWith;
@@ -66,4 +66,4 @@ TEST_F(RealSsh, GetsTheFastOneUnlessTheConfigurationSaysOtherwise) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

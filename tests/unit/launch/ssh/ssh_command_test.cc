@@ -8,7 +8,7 @@
 
 #include "process/bounded_command.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 using testing::Contains;
@@ -98,7 +98,8 @@ TEST(SshCommand, ScriptsThatSomeShellWouldReadDifferentlyAreRefused) {
   auto command = remoteShell("test -x \"$HOME/a b\" || printf \"%s\\n\" none; exit 3");
   ASSERT_TRUE(command.ok());
   for (const char* shell : {"sh", "bash", "csh", "tcsh", "fish", "zsh"}) {
-    const auto end = runBounded({shell, "-c", *command}, Deadline::after(std::chrono::seconds(5)));
+    const auto end =
+        process::runBounded({shell, "-c", *command}, Deadline::after(std::chrono::seconds(5)));
     if (end.startError != 0) continue;  // not installed here
     EXPECT_EQ(end.exitCode, 3) << shell << end.err;
     EXPECT_EQ(end.out, "none\n") << shell;
@@ -106,4 +107,4 @@ TEST(SshCommand, ScriptsThatSomeShellWouldReadDifferentlyAreRefused) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

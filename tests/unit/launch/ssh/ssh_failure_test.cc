@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 using testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(SshFailure, ControlCharactersAndFloodsFromTheHostDoNotReachTheTerminal) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -11,8 +11,10 @@
 #include "process/bounded_command.h"
 #include "unit/launch/ssh/test_sshd.h"
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
+
+using process::CommandEnd;
 
 using testing::HasSubstr;
 using testing_ssh::TestSshd;
@@ -32,8 +34,8 @@ class SshReal : public testing::Test {
 
   static CommandEnd run(const SshTarget& target, const SshOptions& options,
                         const std::string& command) {
-    return runBounded(sshArguments(target, options, command),
-                      Deadline::after(std::chrono::seconds(10)));
+    return process::runBounded(sshArguments(target, options, command),
+                               Deadline::after(std::chrono::seconds(10)));
   }
   static SshFailure fail(const SshTarget& target, const SshOptions& options,
                          const std::string& command = "true") {
@@ -150,4 +152,4 @@ TEST_F(SshReal, NoClientAtAll) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace farandole {
+namespace farandole::launch::ssh {
 namespace {
 
 TEST(SshSettings, RouteOfAName) {
@@ -42,4 +42,4 @@ TEST(SshSettings, AnAliasIsReachedWhereTheConfigurationSays) {
 }
 
 }  // namespace
-}  // namespace farandole
+}  // namespace farandole::launch::ssh

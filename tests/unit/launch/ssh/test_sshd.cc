@@ -72,8 +72,9 @@ std::string TestSshd::read(const std::string& name) const {
 }
 
 bool TestSshd::makeKey(const std::string& name) {
-  return runBounded({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder_ + "/" + name},
-                    Deadline::after(std::chrono::seconds(5)))
+  return process::runBounded(
+             {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder_ + "/" + name},
+             Deadline::after(std::chrono::seconds(5)))
       .succeeded();
 }
 
@@ -108,8 +109,8 @@ bool TestSshd::start(const std::string& settings) {
   return answers(port_);
 }
 
-SshOptions TestSshd::options() const {
-  SshOptions options;
+launch::ssh::SshOptions TestSshd::options() const {
+  launch::ssh::SshOptions options;
   options.program = folder_ + "/ssh";
   options.connectTimeoutSeconds = 5;
   return options;

@@ -28,9 +28,9 @@ class TestSshd {
   void trustWrongKey();
   void trustNobody();
 
-  SshTarget target() const { return {"127.0.0.1", "", port_}; }
+  launch::ssh::SshTarget target() const { return {"127.0.0.1", "", port_}; }
   // program is a script that gives the client a configuration of its own.
-  SshOptions options() const;
+  launch::ssh::SshOptions options() const;
 
  private:
   bool makeKey(const std::string& name);
