@@ -73,6 +73,9 @@ std::int32_t identity(Get&& get) noexcept {
 
 }  // namespace
 
+// The functions of farandole.h. A definition inside a namespace is another declaration to the
+// compiler, which forgets the header's visibility.
+#pragma GCC visibility push(default)
 extern "C" {
 
 uint32_t farandole_abi_version(void) { return FARANDOLE_ABI_VERSION; }
@@ -444,5 +447,6 @@ farandole_code farandole_get_counters(farandole_counters* counters) {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 }  // namespace farandole::api

@@ -208,6 +208,8 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline)
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
     if (direct_.any()) return Left::kToTell;
     if (moved) {
+      // What came while this process was stopped must not hide that it was.
+      if (looked != TimePoint{} && !deadline.isNever()) passed(deadline, looked);
       idleSince = looked = TimePoint{};
       round = 0;
       continue;
