@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/rank_list.h"
 #include "collective/hierarchy/hierarchy.h"
-#include "collective/link/net_communicator.h"
+#include "collective/link/link_communicator.h"
 #include "collective/shm/shm_communicator.h"
 #include "control/link_control.h"
 #include "control/shm_control.h"
@@ -132,7 +132,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
 Result<std::unique_ptr<collective::Communicator>> Runtime::outerCommunicator(
     const std::vector<std::int32_t>& ranks, int me, std::uint32_t key, Deadline deadline) {
   if (engine_ != nullptr) return engine_->communicator(ranks, key, deadline);
-  collective::link::NetOptions options;
+  collective::link::LinkOptions options;
   options.mesh = &link_->mesh();
   options.ranks = ranks;
   options.me = me;
@@ -141,7 +141,7 @@ Result<std::unique_ptr<collective::Communicator>> Runtime::outerCommunicator(
   options.wire = collective::link::wireFormatFromName(config_.wire)
                      .value_or(collective::link::WireFormat::kNative);
   for (const auto rank : ranks) options.hosts.push_back(topology_.at(rank).host);
-  auto own = collective::link::makeNetCommunicator(std::move(options));
+  auto own = collective::link::makeLinkCommunicator(std::move(options));
   if (!gloo_) return own;
   collective::gloo::GlooOptions gloo;
   gloo.port = collective::gloo::makeGlooPort(link_->mesh());

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kGroupBytes = std::size_t{1} << 20;
 
-class Adasum final : public NetOperation {
+class Adasum final : public LinkOperation {
  public:
   Adasum(Context& shared, std::span<const Piece> pieces, DType dtype, const Scale& scale)
-      : NetOperation(shared, 0), groups_(pieces, dtype, scale, members(), me(), kGroupBytes) {}
+      : LinkOperation(shared, 0), groups_(pieces, dtype, scale, members(), me(), kGroupBytes) {}
 
  protected:
   Advance advance(Budget& budget) override {

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kBroadcastWindow = 4;
 
-class Broadcast final : public NetOperation {
+class Broadcast final : public LinkOperation {
  public:
   Broadcast(Context& shared, Segments segments, int root, Algorithm algorithm)
-      : NetOperation(shared, 2 * kBroadcastWindow), segments_(std::move(segments)) {
+      : LinkOperation(shared, 2 * kBroadcastWindow), segments_(std::move(segments)) {
     const std::size_t bytes = segments_.bytes();
     const bool chain = algorithm == Algorithm::kChain;
     std::size_t most = chain ? chainChunkBytes(bytes) : bytes;

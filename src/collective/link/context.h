@@ -1,4 +1,4 @@
-// What the operations of one NetCommunicator share: who the members are, the numbering of
+// What the operations of one LinkCommunicator share: who the members are, the numbering of
 // collectives, the failure that ends them all, and scratch memory.
 //
 // Used by the driver only; Bell is shared with the mesh's callbacks.
@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "collective/link/net_communicator.h"
+#include "collective/link/link_communicator.h"
 #include "collective/scratch.h"
 
 namespace farandole::collective::link {
@@ -47,7 +47,7 @@ inline constexpr int kKindShift = 36;
 inline constexpr std::uint64_t kMessageNumbers = std::uint64_t{1} << kKindShift;
 
 struct Context {
-  explicit Context(NetOptions given)
+  explicit Context(LinkOptions given)
       : options(std::move(given)), bell(std::make_shared<Bell>(options.wake)) {}
   ~Context() { bell->close(); }
   Context(const Context&) = delete;
@@ -62,7 +62,7 @@ struct Context {
   std::uint64_t keyBits() const { return std::uint64_t{options.key} << kKeyShift; }
   std::uint64_t nextSlots() { return keyBits() | (sequence++ % kSequences) << kSequenceShift; }
 
-  const NetOptions options;
+  const LinkOptions options;
   const std::shared_ptr<Bell> bell;
   std::uint64_t sequence = 0;
   Status failure;  // not ok: every operation fails with it

@@ -37,10 +37,10 @@ inline std::size_t partBytes(std::uint64_t bytes) {
 }
 
 // Counters: 0 the answer, 1 the envelope, from 2 on the bytes.
-class PointToPoint::Send final : public NetOperation {
+class PointToPoint::Send final : public LinkOperation {
  public:
   Send(PointToPoint& parent, const void* in, std::size_t bytes, int to, int tag)
-      : NetOperation(parent.context_, 2 + kMessageWindow, slotsOf(parent.context_)),
+      : LinkOperation(parent.context_, 2 + kMessageWindow, slotsOf(parent.context_)),
         parent_(parent),
         in_(static_cast<const std::byte*>(in)),
         bytes_(bytes),
@@ -132,11 +132,11 @@ class PointToPoint::Send final : public NetOperation {
 };
 
 // Counters: 0 the answer, from 1 on the bytes.
-class PointToPoint::Receive final : public NetOperation {
+class PointToPoint::Receive final : public LinkOperation {
  public:
   Receive(PointToPoint& parent, void* out, std::size_t capacity, int from, int tag,
           Received* received)
-      : NetOperation(parent.context_, 1 + kMessageWindow, slotsOf(parent.context_)),
+      : LinkOperation(parent.context_, 1 + kMessageWindow, slotsOf(parent.context_)),
         parent_(parent),
         out_(static_cast<std::byte*>(out)),
         capacity_(capacity),

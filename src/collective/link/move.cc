@@ -14,10 +14,10 @@ constexpr std::size_t kMovePart = std::size_t{1} << 20;
 constexpr std::size_t kMoveWindow = 4;
 constexpr std::size_t kCopyBlock = std::size_t{1} << 20;
 
-class Move final : public NetOperation {
+class Move final : public LinkOperation {
  public:
   Move(Context& shared, MovePlan plan)
-      : NetOperation(shared, kMoveWindow * (plan.outgoing.size() + plan.incoming.size())),
+      : LinkOperation(shared, kMoveWindow * (plan.outgoing.size() + plan.incoming.size())),
         plan_(std::move(plan)) {
     traffic().keep(plan_.keep);
     // Everybody begins with another one.

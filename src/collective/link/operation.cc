@@ -4,27 +4,27 @@
 
 namespace farandole::collective::link {
 
-NetOperation::NetOperation(Context& context, std::size_t counters)
-    : NetOperation(context, counters, context.nextSlots()) {}
+LinkOperation::LinkOperation(Context& context, std::size_t counters)
+    : LinkOperation(context, counters, context.nextSlots()) {}
 
-NetOperation::NetOperation(Context& context, std::size_t counters, std::uint64_t slots)
+LinkOperation::LinkOperation(Context& context, std::size_t counters, std::uint64_t slots)
     : EngineOperation(context), traffic_(std::make_shared<Traffic>(context, slots, counters)) {}
 
-NetOperation::~NetOperation() {
+LinkOperation::~LinkOperation() {
   if (unfinished() && !harmless_ && context().failure.ok()) {
     context().failure =
         Status(Code::kCancelled, "an earlier operation of this process set was given up half-way");
   }
 }
 
-bool NetOperation::reserve(std::size_t bytes) {
+bool LinkOperation::reserve(std::size_t bytes) {
   if (bytes == 0 || traffic_->reserve(bytes)) return true;
   failForGood(Status::outOfMemory("no memory for the " + std::to_string(bytes) +
                                   " bytes that this operation needs beside its buffers"));
   return false;
 }
 
-Advance NetOperation::turn() {
+Advance LinkOperation::turn() {
   Budget budget;
   Advance result = Advance::kNothing;
   bool something = false;

@@ -1,4 +1,4 @@
-// NetOperation: what all operations of the engine between machines share (collective/operation.h
+// LinkOperation: what all operations of the engine between machines share (collective/operation.h
 // says what those of all engines do).
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace farandole::collective::link {
 
-class NetOperation : public EngineOperation<NetOperation, Context> {
+class LinkOperation : public EngineOperation<LinkOperation, Context> {
  public:
-  ~NetOperation() override;
+  ~LinkOperation() override;
 
  protected:
   // A collective: takes the next number, so it must be made in the order of all members.
-  NetOperation(Context& context, std::size_t counters);
+  LinkOperation(Context& context, std::size_t counters);
   // Point to point: all steps begin with these slots.
-  NetOperation(Context& context, std::size_t counters, std::uint64_t slots);
+  LinkOperation(Context& context, std::size_t counters, std::uint64_t slots);
 
   // Does what it can, charging the bytes it moves to the budget, and stops when that is used up.
   virtual Advance advance(Budget& budget) = 0;

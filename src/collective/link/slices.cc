@@ -19,10 +19,10 @@ constexpr std::uint64_t kMostChunks = kResults;
 //
 // In place, a result may arrive where the input that is being sent lies: its owner cannot have
 // computed it before it had received that input.
-class Slices final : public NetOperation {
+class Slices final : public LinkOperation {
  public:
   Slices(Context& shared, Elements elements, SlicePlan plan)
-      : NetOperation(shared, 4 * kSliceWindow),
+      : LinkOperation(shared, 4 * kSliceWindow),
         elements_(std::move(elements)),
         plan_(std::move(plan)) {
     cut();

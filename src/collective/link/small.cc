@@ -13,10 +13,10 @@ std::vector<std::size_t> everybody(const Context& context, std::size_t bytes) {
   return std::vector<std::size_t>(static_cast<std::size_t>(context.size()), bytes);
 }
 
-class SmallAllreduce final : public NetOperation {
+class SmallAllreduce final : public LinkOperation {
  public:
   SmallAllreduce(Context& shared, Elements elements, Algorithm algorithm)
-      : NetOperation(shared, Gossip::kCounters),
+      : LinkOperation(shared, Gossip::kCounters),
         elements_(std::move(elements)),
         total_(elements_.segments().total()),
         direct_(algorithm == Algorithm::kExchange),
@@ -69,11 +69,11 @@ class SmallAllreduce final : public NetOperation {
 };
 
 // Also the barrier: nobody has everybody's empty block before everybody has begun.
-class SmallAllgather final : public NetOperation {
+class SmallAllgather final : public LinkOperation {
  public:
   SmallAllgather(Context& shared, const void* in, void* out, std::span<const std::size_t> bytes,
                  Algorithm algorithm)
-      : NetOperation(shared, Gossip::kCounters),
+      : LinkOperation(shared, Gossip::kCounters),
         in_(static_cast<const std::byte*>(in)),
         out_(static_cast<std::byte*>(out)),
         gossip_(shared, traffic(), bytes, algorithm == Algorithm::kExchange, 0, 0) {}

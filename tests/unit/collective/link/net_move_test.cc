@@ -1,7 +1,7 @@
 // What is moved between machines, and reductions to one place: every operation but allreduce.
 #include <gtest/gtest.h>
 
-#include "unit/collective/link/net_group.h"
+#include "unit/collective/link/link_group.h"
 
 namespace farandole::testing {
 namespace {
@@ -28,20 +28,20 @@ Bytes part(const Bytes& data, std::int64_t begin, std::int64_t count) {
 
 constexpr std::int64_t kSizes[] = {0, 1, 1000, 9000, 70000, 1500000};
 
-class NetMoves : public ::testing::TestWithParam<int> {
+class LinkMoves : public ::testing::TestWithParam<int> {
  protected:
   // Members in another order than the ranks.
-  static std::unique_ptr<collective::Communicator> shuffled(NetMember& member) {
+  static std::unique_ptr<collective::Communicator> shuffled(LinkMember& member) {
     std::vector<int> members = everybody(member.size());
     std::reverse(members.begin(), members.end());
     return member.communicator(members, 3);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ranks, NetMoves, ::testing::ValuesIn(rankCounts()));
+INSTANTIATE_TEST_SUITE_P(Ranks, LinkMoves, ::testing::ValuesIn(rankCounts()));
 
-TEST_P(NetMoves, AllgatherAndGather) {
-  NetGroup group(GetParam());
-  group.run([&](NetMember& member) {
+TEST_P(LinkMoves, AllgatherAndGather) {
+  LinkGroup group(GetParam());
+  group.run([&](LinkMember& member) {
     auto communicator = shuffled(member);
     const int me = communicator->rank();
     for (const std::int64_t size : kSizes) {
@@ -67,9 +67,9 @@ TEST_P(NetMoves, AllgatherAndGather) {
   });
 }
 
-TEST_P(NetMoves, ScatterAndBroadcast) {
-  NetGroup group(GetParam());
-  group.run([&](NetMember& member) {
+TEST_P(LinkMoves, ScatterAndBroadcast) {
+  LinkGroup group(GetParam());
+  group.run([&](LinkMember& member) {
     auto communicator = shuffled(member);
     const int me = communicator->rank();
     int root = 0;
@@ -107,10 +107,10 @@ TEST_P(NetMoves, ScatterAndBroadcast) {
   });
 }
 
-TEST_P(NetMoves, Alltoall) {
-  NetGroup group(GetParam());
+TEST_P(LinkMoves, Alltoall) {
+  LinkGroup group(GetParam());
   const int ranks = GetParam();
-  group.run([&](NetMember& member) {
+  group.run([&](LinkMember& member) {
     auto communicator = shuffled(member);
     const int me = communicator->rank();
     for (const std::int64_t size : kSizes) {
@@ -142,9 +142,9 @@ TEST_P(NetMoves, Alltoall) {
   });
 }
 
-TEST_P(NetMoves, ReduceAndReducescatter) {
+TEST_P(LinkMoves, ReduceAndReducescatter) {
   const int ranks = GetParam();
-  NetGroup group(ranks);
+  LinkGroup group(ranks);
   const std::int64_t sizes[] = {0, 3, 4000, 16384, 60000, 300000};
   std::vector<std::vector<Bytes>> inputs;
   std::vector<Bytes> expected;
@@ -155,7 +155,7 @@ TEST_P(NetMoves, ReduceAndReducescatter) {
     }
     expected.push_back(reduced(inputs.back(), size, DType::kFloat32, ReduceOp::kAverage, {}));
   }
-  group.run([&](NetMember& member) {
+  group.run([&](LinkMember& member) {
     auto communicator = member.world();
     const int me = communicator->rank();
     for (std::size_t i = 0; i < std::size(sizes); ++i) {
@@ -196,10 +196,10 @@ TEST_P(NetMoves, ReduceAndReducescatter) {
   });
 }
 
-TEST_P(NetMoves, NobodyLeavesABarrierBeforeAllHaveEntered) {
-  NetGroup group(GetParam());
+TEST_P(LinkMoves, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  LinkGroup group(GetParam());
   std::vector<std::atomic<int>> entered(8);
-  group.run([&](NetMember& member) {
+  group.run([&](LinkMember& member) {
     auto communicator = member.world();
     for (int round = 1; round <= 30; ++round) {
       entered[index(member.rank())] = round;

@@ -6,7 +6,7 @@
 
 #include "base/half.h"
 #include "collective/adasum.h"
-#include "unit/collective/link/net_group.h"
+#include "unit/collective/link/link_group.h"
 
 namespace farandole::testing {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 using collective::Piece;
 using collective::link::WireFormat;
 
-class NetNumbers : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, NetNumbers, ::testing::ValuesIn(rankCounts()));
+class LinkNumbers : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, LinkNumbers, ::testing::ValuesIn(rankCounts()));
 
 std::uint16_t narrowed(float value, DType type) {
   return type == DType::kFloat16 ? floatToHalf(value) : floatToBfloat(value);
@@ -61,9 +61,9 @@ std::vector<float> scaled(std::vector<float> values, const Scale& scale) {
   return values;
 }
 
-TEST_P(NetNumbers, Float32TravelsIn16BitsAndAllMembersAgree) {
+TEST_P(LinkNumbers, Float32TravelsIn16BitsAndAllMembersAgree) {
   const int ranks = GetParam();
-  NetGroup group(ranks);
+  LinkGroup group(ranks);
   std::uint32_t key = 1;
   for (const auto& [wire, type] : {std::pair{WireFormat::kFloat16, DType::kFloat16},
                                    std::pair{WireFormat::kBfloat16, DType::kBfloat16}}) {
@@ -80,7 +80,7 @@ TEST_P(NetNumbers, Float32TravelsIn16BitsAndAllMembersAgree) {
       // One member alone sends nothing, and nothing is rounded.
       const std::vector<float> expected =
           ranks == 1 ? scaled(inputs.front(), scale) : throughWire(inputs, type, scale);
-      group.run([&, wire = wire](NetMember& member) {
+      group.run([&, wire = wire](LinkMember& member) {
         auto communicator = member.world(key, wire);
         std::vector<float> values = inputs[static_cast<std::size_t>(member.rank())];
         const Piece pieces[] = {
@@ -103,7 +103,7 @@ TEST_P(NetNumbers, Float32TravelsIn16BitsAndAllMembersAgree) {
   }
 }
 
-TEST(NetNumbersOnTheWire, ConversionsAreThoseOfHalfH) {
+TEST(LinkNumbersOnTheWire, ConversionsAreThoseOfHalfH) {
   std::vector<float> values;
   for (std::uint64_t i = 0; i < 100000; ++i) {
     values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(i * 2654435761U)));
@@ -153,10 +153,10 @@ Bytes tournament(std::vector<Bytes> vectors, std::int64_t count, DType dtype) {
   return vectors.front();
 }
 
-TEST_P(NetNumbers, AdasumHasTheBitsOfTheSharedMemoryEngine) {
+TEST_P(LinkNumbers, AdasumHasTheBitsOfTheSharedMemoryEngine) {
   const int ranks = GetParam();
   const std::int64_t counts[] = {5, 40000, 0, 333, 100000, 7};
-  NetGroup group(ranks);
+  LinkGroup group(ranks);
   std::uint32_t key = 1;
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kFloat64}) {
     ++key;
@@ -169,7 +169,7 @@ TEST_P(NetNumbers, AdasumHasTheBitsOfTheSharedMemoryEngine) {
       }
       expected.push_back(tournament(inputs.back(), count, dtype));
     }
-    group.run([&](NetMember& member) {
+    group.run([&](LinkMember& member) {
       auto communicator = member.world(key);
       std::vector<Bytes> memory;
       std::vector<Piece> pieces;

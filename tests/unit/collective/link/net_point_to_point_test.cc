@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "unit/collective/link/net_group.h"
+#include "unit/collective/link/link_group.h"
 
 namespace farandole::testing {
 namespace {
@@ -14,9 +14,9 @@ using ::testing::HasSubstr;
 
 Bytes message(std::int64_t bytes, int seed) { return makeData(DType::kUint8, bytes, 11, seed); }
 
-TEST(NetPointToPoint, EverySizeArrivesAndTheLengthIsTold) {
-  NetGroup group(2);
-  group.run([](NetMember& member) {
+TEST(LinkPointToPoint, EverySizeArrivesAndTheLengthIsTold) {
+  LinkGroup group(2);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     for (const std::int64_t bytes : {0, 1, 1000, 32768, 32769, 65537, 1048576, 5000001}) {
       const Bytes data = message(bytes, 1);
@@ -37,9 +37,9 @@ TEST(NetPointToPoint, EverySizeArrivesAndTheLengthIsTold) {
 }
 
 // Receives in the opposite order of the sends, beside a collective; equal tags keep their order.
-TEST(NetPointToPoint, TagsMatchInAnyOrderBesideACollective) {
-  NetGroup group(2);
-  group.run([](NetMember& member) {
+TEST(LinkPointToPoint, TagsMatchInAnyOrderBesideACollective) {
+  LinkGroup group(2);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     constexpr int kCount = 20;
     const auto data = [](int i) { return message(i % 2 == 0 ? 70000 + i : 10 + i, i); };
@@ -73,9 +73,9 @@ TEST(NetPointToPoint, TagsMatchInAnyOrderBesideACollective) {
   });
 }
 
-TEST(NetPointToPoint, FromAnybody) {
-  NetGroup group(4);
-  group.run([](NetMember& member) {
+TEST(LinkPointToPoint, FromAnybody) {
+  LinkGroup group(4);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     if (member.rank() != 0) {
       const Bytes data = message(100000, member.rank());
@@ -102,9 +102,9 @@ TEST(NetPointToPoint, FromAnybody) {
   });
 }
 
-TEST(NetPointToPoint, TooLittleRoomFailsBothSidesAndNothingElse) {
-  NetGroup group(2);
-  group.run([](NetMember& member) {
+TEST(LinkPointToPoint, TooLittleRoomFailsBothSidesAndNothingElse) {
+  LinkGroup group(2);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     for (const std::size_t bytes : {std::size_t{100}, std::size_t{200000}}) {
       Bytes memory(bytes);
@@ -126,9 +126,9 @@ TEST(NetPointToPoint, TooLittleRoomFailsBothSidesAndNothingElse) {
   });
 }
 
-TEST(NetPointToPoint, ToOneself) {
-  NetGroup group(1);
-  group.run([](NetMember& member) {
+TEST(LinkPointToPoint, ToOneself) {
+  LinkGroup group(1);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     const Bytes data = message(3000000, 1);
     Bytes place(data.size());
@@ -147,9 +147,9 @@ TEST(NetPointToPoint, ToOneself) {
 }
 
 // What was never matched may be given up.
-TEST(NetPointToPoint, AReceiveThatIsGivenUpHarmsNobody) {
-  NetGroup group(2);
-  group.run([](NetMember& member) {
+TEST(LinkPointToPoint, AReceiveThatIsGivenUpHarmsNobody) {
+  LinkGroup group(2);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     int value = member.rank() == 0 ? 5 : 0;
     if (member.rank() == 1) {

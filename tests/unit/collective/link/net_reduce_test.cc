@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collective/link/chunks.h"
-#include "unit/collective/link/net_group.h"
+#include "unit/collective/link/link_group.h"
 
 namespace farandole::testing {
 namespace {
@@ -71,7 +71,7 @@ struct Tensors {
 
 void allreduceAll(int ranks, const std::vector<Case>& cases, int lanes = 1,
                   WireSecurity security = WireSecurity::kHandshake) {
-  NetGroup group(ranks, security, lanes);
+  LinkGroup group(ranks, security, lanes);
   // Once, not by every rank.
   std::vector<std::vector<Bytes>> data;
   std::vector<Bytes> results;
@@ -79,7 +79,7 @@ void allreduceAll(int ranks, const std::vector<Case>& cases, int lanes = 1,
     data.push_back(inputsOf(ranks, one));
     results.push_back(reduced(data.back(), sum(one.counts), one.dtype, one.op, one.scale));
   }
-  group.run([&](NetMember& member) {
+  group.run([&](LinkMember& member) {
     auto communicator = member.world();
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Case& one = cases[i];
@@ -95,11 +95,11 @@ void allreduceAll(int ranks, const std::vector<Case>& cases, int lanes = 1,
   });
 }
 
-class NetRanks : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, NetRanks, ::testing::ValuesIn(rankCounts()));
+class LinkRanks : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, LinkRanks, ::testing::ValuesIn(rankCounts()));
 
 // Sizes around every threshold of choose.cc and of the mesh.
-TEST_P(NetRanks, AllreduceOfEverySize) {
+TEST_P(LinkRanks, AllreduceOfEverySize) {
   std::vector<Case> cases;
   bool inPlace = false;
   for (const std::int64_t bytes : {0, 4, 64, 4096, 8188, 8192, 10920, 13104, 13108, 16380, 16384,
@@ -111,7 +111,7 @@ TEST_P(NetRanks, AllreduceOfEverySize) {
   allreduceAll(GetParam(), cases);
 }
 
-TEST_P(NetRanks, AllreduceOfEveryTypeAndOperator) {
+TEST_P(LinkRanks, AllreduceOfEveryTypeAndOperator) {
   std::vector<Case> cases;
   for (int d = 0; d < kDTypeCount; ++d) {
     for (int o = 0; o < kReduceOpCount; ++o) {
@@ -127,7 +127,7 @@ TEST_P(NetRanks, AllreduceOfEveryTypeAndOperator) {
   allreduceAll(GetParam(), cases);
 }
 
-TEST_P(NetRanks, FusedPieces) {
+TEST_P(LinkRanks, FusedPieces) {
   std::vector<Case> cases;
   for (const bool inPlace : {true, false}) {
     cases.push_back({DType::kFloat32, ReduceOp::kSum, {}, {1, 0, 5, 3}, inPlace});
@@ -145,7 +145,7 @@ TEST_P(NetRanks, FusedPieces) {
 }
 
 // More than 2^32 elements: cut, not touched.
-TEST(NetReduce, ChunksOfHugeArraysCoverThemExactly) {
+TEST(LinkReduce, ChunksOfHugeArraysCoverThemExactly) {
   float anchor = 0;
   constexpr std::int64_t kHuge = (std::int64_t{1} << 33) + 5;
   const Piece pieces[] = {
@@ -163,7 +163,7 @@ TEST(NetReduce, ChunksOfHugeArraysCoverThemExactly) {
   EXPECT_EQ(at, segments.total() - 1);
 }
 
-TEST(NetReduce, SeveralLanesAndEncryption) {
+TEST(LinkReduce, SeveralLanesAndEncryption) {
   const std::vector<Case> cases = {
       {DType::kFloat32, ReduceOp::kSum, {}, {3}, true},
       {DType::kFloat32, ReduceOp::kSum, {}, {700001}, true},

@@ -1,4 +1,4 @@
-// NetGroup: ranks as threads of this process, each with a LinkMesh of its own on the loopback.
+// LinkGroup: ranks as threads of this process, each with a LinkMesh of its own on the loopback.
 //
 // run() gives each rank its thread and waits for them; expectations may be used inside. A rank that
 // waits sleeps on its doorbell, which the engine rings.
@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "collective/link/net_communicator.h"
+#include "collective/link/link_communicator.h"
 #include "unit/collective/data.h"
 #include "unit/transport/pair.h"
 
@@ -33,9 +33,9 @@ class Doorbell {
   std::uint64_t rings_ = 0;
 };
 
-class NetMember {
+class LinkMember {
  public:
-  NetMember(transport::LinkMesh& mesh, int rank, int size)
+  LinkMember(transport::LinkMesh& mesh, int rank, int size)
       : mesh_(mesh), rank_(rank), size_(size) {}
 
   int rank() const { return rank_; }
@@ -63,12 +63,12 @@ class NetMember {
   std::shared_ptr<Doorbell> doorbell_ = std::make_shared<Doorbell>();
 };
 
-class NetGroup {
+class LinkGroup {
  public:
-  explicit NetGroup(int ranks,
-                    transport::WireSecurity security = transport::WireSecurity::kHandshake,
-                    int lanes = 1);
-  void run(const std::function<void(NetMember&)>& body);
+  explicit LinkGroup(int ranks,
+                     transport::WireSecurity security = transport::WireSecurity::kHandshake,
+                     int lanes = 1);
+  void run(const std::function<void(LinkMember&)>& body);
 
  private:
   std::vector<std::unique_ptr<transport::LinkMesh>> meshes_;

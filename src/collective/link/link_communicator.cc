@@ -1,4 +1,4 @@
-#include "collective/link/net_communicator.h"
+#include "collective/link/link_communicator.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,7 +27,7 @@ std::byte* readable(const void* memory) {
 }
 
 // Nothing travels.
-class Local final : public LocalReduction<NetOperation> {
+class Local final : public LocalReduction<LinkOperation> {
  public:
   Local(std::span<const Piece> pieces, const Reduction& reduction, Context& shared)
       : LocalReduction(pieces, reduction, shared, 0) {
@@ -35,9 +35,9 @@ class Local final : public LocalReduction<NetOperation> {
   }
 };
 
-class NetCommunicator final : public Communicator {
+class LinkCommunicator final : public Communicator {
  public:
-  explicit NetCommunicator(NetOptions options)
+  explicit LinkCommunicator(LinkOptions options)
       : context_(std::move(options)), pointToPoint_(context_) {}
 
   int rank() const override { return context_.me(); }
@@ -244,8 +244,8 @@ class NetCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> makeNetCommunicator(NetOptions options) {
-  return std::make_unique<NetCommunicator>(std::move(options));
+std::unique_ptr<Communicator> makeLinkCommunicator(LinkOptions options) {
+  return std::make_unique<LinkCommunicator>(std::move(options));
 }
 
 }  // namespace farandole::collective::link

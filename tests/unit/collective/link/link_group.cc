@@ -1,4 +1,4 @@
-#include "unit/collective/link/net_group.h"
+#include "unit/collective/link/link_group.h"
 
 #include <thread>
 
@@ -33,9 +33,9 @@ std::vector<int> everybody(int ranks) {
   return members;
 }
 
-std::unique_ptr<collective::Communicator> NetMember::communicator(
+std::unique_ptr<collective::Communicator> LinkMember::communicator(
     const std::vector<int>& members, std::uint32_t key, collective::link::WireFormat wire) {
-  collective::link::NetOptions options;
+  collective::link::LinkOptions options;
   options.mesh = &mesh_;
   options.key = key;
   options.wire = wire;
@@ -45,15 +45,15 @@ std::unique_ptr<collective::Communicator> NetMember::communicator(
     options.hosts.push_back("host" + std::to_string(members[i]));
     if (members[i] == rank_) options.me = static_cast<int>(i);
   }
-  return collective::link::makeNetCommunicator(std::move(options));
+  return collective::link::makeLinkCommunicator(std::move(options));
 }
 
-std::unique_ptr<collective::Communicator> NetMember::world(std::uint32_t key,
-                                                           collective::link::WireFormat wire) {
+std::unique_ptr<collective::Communicator> LinkMember::world(std::uint32_t key,
+                                                            collective::link::WireFormat wire) {
   return communicator(everybody(size_), key, wire);
 }
 
-Status NetMember::wait(std::span<const OperationPtr> operations) {
+Status LinkMember::wait(std::span<const OperationPtr> operations) {
   const Deadline deadline = Deadline::after(kLimit);
   for (;;) {
     const std::uint64_t seen = doorbell_->seen();
@@ -75,13 +75,13 @@ Status NetMember::wait(std::span<const OperationPtr> operations) {
   return {};
 }
 
-void NetMember::dropEverybody() {
+void LinkMember::dropEverybody() {
   for (int other = 0; other < size_; ++other) {
     if (other != rank_) mesh_.drop(other, Status(Code::kCancelled, "the test ends"));
   }
 }
 
-NetGroup::NetGroup(int ranks, transport::WireSecurity security, int lanes) {
+LinkGroup::LinkGroup(int ranks, transport::WireSecurity security, int lanes) {
   for (int rank = 0; rank < ranks; ++rank) {
     transport::LinkMeshOptions options = test::options(rank, ranks, security);
     options.lanes = lanes;
@@ -97,11 +97,11 @@ NetGroup::NetGroup(int ranks, transport::WireSecurity security, int lanes) {
   }
 }
 
-void NetGroup::run(const std::function<void(NetMember&)>& body) {
+void LinkGroup::run(const std::function<void(LinkMember&)>& body) {
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < meshes_.size(); ++rank) {
     threads.emplace_back([&, rank] {
-      NetMember member(*meshes_[rank], static_cast<int>(rank), static_cast<int>(meshes_.size()));
+      LinkMember member(*meshes_[rank], static_cast<int>(rank), static_cast<int>(meshes_.size()));
       body(member);
     });
   }

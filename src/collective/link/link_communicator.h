@@ -27,7 +27,7 @@
 
 namespace farandole::collective::link {
 
-struct NetOptions {
+struct LinkOptions {
   transport::LinkMesh* mesh = nullptr;  // outlives the communicator; introduced to all members
   std::vector<std::int32_t> ranks;      // the job's rank of each member
   int me = 0;
@@ -41,6 +41,6 @@ struct NetOptions {
   std::vector<std::string> hosts;  // of each member, for messages; may be empty
 };
 
-std::unique_ptr<Communicator> makeNetCommunicator(NetOptions options);
+std::unique_ptr<Communicator> makeLinkCommunicator(LinkOptions options);
 
 }  // namespace farandole::collective::link

@@ -1,6 +1,6 @@
 // The engine between machines among other things: several sets at once, ranks that go away, what is
 // given up half-way.
-#include "unit/collective/link/net_group.h"
+#include "unit/collective/link/link_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,9 +27,9 @@ OperationPtr sum(collective::Communicator& communicator, std::vector<float>& val
 }
 
 // The ring {0,1}, {1,2}, {2,0}: everybody starts both of its operations before driving any.
-TEST(NetGroup, OverlappingSetsProgressIndependently) {
-  NetGroup group(3);
-  group.run([](NetMember& member) {
+TEST(LinkGroup, OverlappingSetsProgressIndependently) {
+  LinkGroup group(3);
+  group.run([](LinkMember& member) {
     const int next = (member.rank() + 1) % 3;
     const int previous = (member.rank() + 2) % 3;
     auto right = member.communicator({member.rank(), next}, 10U + unsigned(member.rank()));
@@ -50,9 +50,9 @@ TEST(NetGroup, OverlappingSetsProgressIndependently) {
 }
 
 // Without an order that all members share.
-TEST(NetGroup, ManyOperationsOfEveryKindOneAfterAnother) {
-  NetGroup group(3);
-  group.run([](NetMember& member) {
+TEST(LinkGroup, ManyOperationsOfEveryKindOneAfterAnother) {
+  LinkGroup group(3);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     Dice dice(5);
     for (int round = 0; round < 150; ++round) {
@@ -77,7 +77,7 @@ TEST(NetGroup, ManyOperationsOfEveryKindOneAfterAnother) {
 }
 
 // The message that everybody must get when rank 1 is gone, and that later operations repeat.
-void expectEnd(NetMember& member, collective::Communicator& communicator, const Status& status,
+void expectEnd(LinkMember& member, collective::Communicator& communicator, const Status& status,
                Code code) {
   EXPECT_EQ(status.code(), code) << status.message();
   EXPECT_EQ(status.rank(), 1) << status.message();
@@ -92,9 +92,9 @@ void expectEnd(NetMember& member, collective::Communicator& communicator, const 
 
 // Rank 1 ends in the middle of its work, with or without a goodbye.
 void rankGoesAway(int ranks, std::size_t count, bool goodbye) {
-  NetGroup group(ranks);
+  LinkGroup group(ranks);
   std::latch heard(ranks);
-  group.run([&](NetMember& member) {
+  group.run([&](LinkMember& member) {
     auto communicator = member.world();
     std::vector<float> values(count, 1.0F);
     const int rounds = member.rank() == 1 ? 5 : 1000000;
@@ -120,7 +120,7 @@ void rankGoesAway(int ranks, std::size_t count, bool goodbye) {
   });
 }
 
-TEST(NetGroup, ARankThatGoesAwayEndsEverybodysOperationWithItsName) {
+TEST(LinkGroup, ARankThatGoesAwayEndsEverybodysOperationWithItsName) {
   for (const bool goodbye : {true, false}) {
     rankGoesAway(2, 1, goodbye);
     rankGoesAway(2, 300000, goodbye);
@@ -130,10 +130,10 @@ TEST(NetGroup, ARankThatGoesAwayEndsEverybodysOperationWithItsName) {
 }
 
 // The runtime has heard of a death, and drops the rank: that status is what the operation gets.
-TEST(NetGroup, WhatTheRuntimeSaysOfADroppedRankIsWhatTheOperationSays) {
-  NetGroup group(3);
+TEST(LinkGroup, WhatTheRuntimeSaysOfADroppedRankIsWhatTheOperationSays) {
+  LinkGroup group(3);
   std::latch heard(2);
-  group.run([&](NetMember& member) {
+  group.run([&](LinkMember& member) {
     auto communicator = member.world();
     ASSERT_TRUE(member.wait(communicator->barrier()).ok());
     if (member.rank() == 1) return;
@@ -156,12 +156,12 @@ TEST(NetGroup, WhatTheRuntimeSaysOfADroppedRankIsWhatTheOperationSays) {
 }
 
 // Given up half-way and dropped: the memory is the caller's again, whatever the others still send.
-TEST(NetGroup, AnOperationGivenUpLeavesMemoryAloneOnceItsPeersAreDropped) {
+TEST(LinkGroup, AnOperationGivenUpLeavesMemoryAloneOnceItsPeersAreDropped) {
   for (const std::size_t count : {std::size_t{100}, std::size_t{1000000}}) {
-    NetGroup group(3);
+    LinkGroup group(3);
     std::atomic<bool> dropped{false};
     std::latch heard(2);
-    group.run([&](NetMember& member) {
+    group.run([&](LinkMember& member) {
       auto communicator = member.world();
       ASSERT_TRUE(member.wait(communicator->barrier()).ok());
       std::vector<float> values(count, 1.0F);
@@ -189,9 +189,9 @@ TEST(NetGroup, AnOperationGivenUpLeavesMemoryAloneOnceItsPeersAreDropped) {
 }
 
 // A receive that waits for whoever is left does not mind one that left in good order.
-TEST(NetGroup, ReceivingFromAnybodyOutlivesAGoodbye) {
-  NetGroup group(3);
-  group.run([](NetMember& member) {
+TEST(LinkGroup, ReceivingFromAnybodyOutlivesAGoodbye) {
+  LinkGroup group(3);
+  group.run([](LinkMember& member) {
     auto communicator = member.world();
     ASSERT_TRUE(member.wait(communicator->barrier()).ok());
     int value = 42;
@@ -209,7 +209,7 @@ TEST(NetGroup, ReceivingFromAnybodyOutlivesAGoodbye) {
   });
 }
 
-TEST(NetAlgorithms, TheTableSaysWhatIsChosen) {
+TEST(LinkAlgorithms, TheTableSaysWhatIsChosen) {
   using collective::link::Algorithm;
   for (const collective::link::AlgorithmRow& row : collective::link::netAlgorithms()) {
     EXPECT_FALSE(row.description.empty());
