@@ -136,17 +136,18 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   if (set) set->control().setWaiting(1);
   Left left = Left::kDone;
   DirectCallbacks::Batch toTell;
-  TimePoint looked{};
+  // When the deadline was looked at: a stop of this process shows in a long time between two looks.
+  TimePoint looked = deadline.isNever() ? TimePoint{} : Clock::now();
   while (!entry->done.load(std::memory_order_acquire)) {
     if (drive_.try_lock()) {
-      left = driveUntil(entry, deadline);
+      left = driveUntil(entry, deadline, looked);
       toTell = direct_.take();
       drive_.unlock();
-      looked = TimePoint{};
       if (left != Left::kToTell) break;
       left = Left::kDone;
       if (waiters_.load(std::memory_order_seq_cst) > 1) wakeWaiters();
       direct_.run(std::exchange(toTell, {}));
+      looked = TimePoint{};  // callbacks take as long as they like
       continue;
     }
     // Somebody else drives, and says when something is done or the role is free.
@@ -192,12 +193,12 @@ bool Conductor::passed(Deadline& deadline, TimePoint& looked, TimePoint now) {
   return now >= deadline.at();
 }
 
-Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline) {
+Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
+                                      TimePoint& looked) {
   // The background thread may have announced its sleep and still be in it: whoever drives is awake.
   bell_.awake();
   TimePoint idleSince{};
   TimePoint waitsSince{};  // the same, but for sleeps
-  TimePoint looked{};      // at the deadline
   for (int round = 0;; ++round) {
     const bool moved = pollAndStep();
     if ((moved || entry->done.load(std::memory_order_acquire)) && waitsSince != TimePoint{}) {

@@ -111,7 +111,8 @@ class Conductor final : public SetObserver, public WatchListener {
 
   // kToTell: there are callbacks to run, without the role.
   enum class Left { kDone, kTimeout, kInterrupted, kToTell };
-  Left driveUntil(const EntryPtr& entry, Deadline& deadline);
+  // looked: when the deadline was looked at last; TimePoint{}: not since something moved.
+  Left driveUntil(const EntryPtr& entry, Deadline& deadline, TimePoint& looked);
   static bool passed(Deadline& deadline, TimePoint& looked, TimePoint now = Clock::now());
   // How long to spin although nothing moves; and behind that, to yield.
   Duration patience() const;

@@ -11,7 +11,7 @@ namespace farandole::collective::shm {
 namespace {
 
 // So many areas may wait for slower members before the next one is made.
-constexpr std::size_t kMostLate = 4;
+constexpr std::size_t kMostLate = 2;
 // A member that is away for longer (it computes, or never leaves) holds up nobody.
 constexpr Duration kPatience = std::chrono::seconds(1);
 constexpr Duration kGlance = std::chrono::microseconds(200);
