@@ -36,7 +36,7 @@ Status mayWait(runtime::Runtime& runtime) {
 
 Status waitFor(runtime::Runtime& runtime, const conductor::EntryPtr& entry, std::int64_t timeoutMs,
                TimePoint from) {
-  switch (runtime.conductor().wait(entry, deadlineOf(timeoutMs, from))) {
+  switch (runtime.conductor().wait(entry, deadlineOf(timeoutMs, from), from)) {
     case Code::kTimeout:
       return Status::timeout("'" + conductor::nameOf(*entry) + "' is not done after " +
                              std::to_string(timeoutMs) + " ms")

@@ -124,7 +124,7 @@ Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
   return {};
 }
 
-Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
+Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) {
   if (entry->done.load(std::memory_order_acquire)) return Code::kOk;
   // Told to wait, a sequencer hurries; what goes by order needs none.
   std::shared_ptr<ProcessSet> set;
@@ -137,7 +137,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline) {
   Left left = Left::kDone;
   DirectCallbacks::Batch toTell;
   // When the deadline was looked at: a stop of this process shows in a long time between two looks.
-  TimePoint looked = deadline.isNever() ? TimePoint{} : Clock::now();
+  TimePoint looked = since;
   while (!entry->done.load(std::memory_order_acquire)) {
     if (drive_.try_lock()) {
       left = driveUntil(entry, deadline, looked);

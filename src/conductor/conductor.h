@@ -71,8 +71,9 @@ class Conductor final : public SetObserver, public WatchListener {
   Status removeSet(std::int32_t id);
   // The entries' handle and set are filled in by the caller; they all belong to one set.
   Status submit(std::int32_t set, std::span<const EntryPtr> entries);
-  // kOk when done (whatever the outcome), kTimeout, kInterrupted.
-  Code wait(const EntryPtr& entry, Deadline deadline);
+  // kOk when done (whatever the outcome), kTimeout, kInterrupted. The deadline was set at `since`;
+  // time in which this process was stopped after that does not count.
+  Code wait(const EntryPtr& entry, Deadline deadline, TimePoint since = Clock::now());
   // Drives a little.
   bool test(const EntryPtr& entry);
   // True if it ended as cancelled.
