@@ -1,5 +1,7 @@
 #include "command/registry.h"
 
+#include <cstdio>
+
 #include "doctor/doctor_command.h"
 #include "doctor/doctor_rank.h"
 #include "init/init_command.h"
@@ -44,6 +46,16 @@ constexpr Subcommand hidden(std::string_view name, int (*run)(const std::vector<
   return {name, {}, nullptr, run};
 }
 
+#ifndef FARANDOLE_WITH_BENCH
+int withoutBench(const std::vector<std::string>&) {
+  std::fputs(
+      "farandole bench: this build has no benchmarks; 'make bench' builds and runs them "
+      "(cmake -DFARANDOLE_BENCH=ON)\n",
+      stderr);
+  return 2;
+}
+#endif
+
 constexpr Subcommand kSubcommands[] = {
     command<run::RunCommand>("run", "Start the ranks of a job on this machine and others"),
     command<init::InitCommand>(
@@ -51,6 +63,8 @@ constexpr Subcommand kSubcommands[] = {
     command<doctor::DoctorCommand>("doctor", "Find out what would keep a job from running"),
 #ifdef FARANDOLE_WITH_BENCH
     command<bench::BenchCommand>("bench", "measure this machine, beside other libraries"),
+#else
+    hidden("bench", withoutBench),
 #endif
     hidden("agent", launch::remote::agentMain),
     hidden("doctor-rank", doctor::doctorRankMain),
