@@ -8,6 +8,7 @@
 
 #include "base/futex.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/relax.h"
 #include "base/thread.h"
 #include "conductor/leave_mark.h"
@@ -57,7 +58,7 @@ Status Conductor::start() {
 Conductor::~Conductor() = default;
 
 void Conductor::addSet(std::unique_ptr<ProcessSet> set) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sets_[set->id()] = std::move(set);
   setsVersion_.fetch_add(1, std::memory_order_release);
 }
@@ -65,8 +66,8 @@ void Conductor::addSet(std::unique_ptr<ProcessSet> set) {
 Status Conductor::removeSet(std::int32_t id) {
   std::shared_ptr<ProcessSet> removed;
   {
-    const std::lock_guard drive(drive_);
-    const std::lock_guard lock(mutex_);
+    const MutexLock drive(drive_);
+    const MutexLock lock(mutex_);
     const auto found = sets_.find(id);
     if (found == sets_.end())
       return Status::invalid("there is no process set " + std::to_string(id));
@@ -87,7 +88,7 @@ Status Conductor::removeSet(std::int32_t id) {
 Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
   std::shared_ptr<ProcessSet> set;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = sets_.find(id);
     if (found == sets_.end())
       return Status::invalid("there is no process set " + std::to_string(id));
@@ -129,7 +130,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
   // Told to wait, a sequencer hurries; what goes by order needs none.
   std::shared_ptr<ProcessSet> set;
   if (!entry->exchange) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = sets_.find(entry->set); found != sets_.end()) set = found->second;
   }
   waiters_.fetch_add(1, std::memory_order_seq_cst);
@@ -269,7 +270,7 @@ bool Conductor::cancel(const EntryPtr& entry, Deadline deadline) {
   if (!entry->done.load(std::memory_order_acquire)) {
     std::shared_ptr<ProcessSet> set;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const auto found = sets_.find(entry->set); found != sets_.end()) set = found->second;
     }
     if (set) set->cancel(entry);
@@ -284,7 +285,7 @@ bool Conductor::step() {
   // ever ran here.
   if (const auto version = setsVersion_.load(std::memory_order_acquire);
       version != steppedVersion_) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     steppedVersion_ = version;
     stepped_.clear();
     for (const auto& [id, set] : sets_) stepped_.push_back(set);
@@ -482,7 +483,7 @@ Conductor::Counters Conductor::counters() const {
   counters.operations = operations_.load(std::memory_order_relaxed);
   counters.batches = batches_.load(std::memory_order_relaxed);
   counters.bytes = bytes_.load(std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ProcessSet::Counters all = removed_;
   for (const auto& [id, set] : sets_) add(all, set->counters());
   counters.planHits = all.planHits;
@@ -500,7 +501,7 @@ void Conductor::stop() {
   // Not before the failure is known: a driver that sleeps keeps its role until then.
   endThreads();
   if (!silent_.exchange(false)) return;
-  const std::lock_guard drive(drive_);
+  const MutexLock drive(drive_);
   for (const auto& set : stepped_) set->leave();
 }
 
@@ -512,7 +513,7 @@ void Conductor::endThreads() {
   if (background_.joinable()) background_.join();
   DirectCallbacks::Batch toTell;
   {
-    const std::lock_guard drive(drive_);
+    const MutexLock drive(drive_);
     step();  // with the failure set: ends everything in flight and says good-bye to the others
     if (!failedEverything_) failEverything(bell_.failure());
     bell_.awake();

@@ -158,9 +158,8 @@ class Conductor final : public SetObserver, public WatchListener {
   std::unordered_map<std::string, int> lanes_;  // of the timeline, by tensor
 
   mutable Mutex mutex_;
-  // Guarded by mutex_.
-  std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_;
-  ProcessSet::Counters removed_;  // of sets that are no more
+  std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_ GUARDED_BY(mutex_);
+  ProcessSet::Counters removed_ GUARDED_BY(mutex_);  // of sets that are no more
 
   std::atomic<TimePoint> ranAt_{TimePoint{}};  // when the watch was awake last; never without one
   std::atomic<TimePoint> resumedAt_{TimePoint{}};  // stalls count from here

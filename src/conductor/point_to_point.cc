@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace farandole::conductor {
 
 void PointToPoint::add(const EntryPtr& entry) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   new_.push_back(entry);
   anyNew_.store(true, std::memory_order_release);
 }
@@ -42,7 +43,7 @@ bool PointToPoint::advanceAll(TimePoint now, std::vector<Finished>& finished) {
   if (anyNew_.load(std::memory_order_acquire)) {
     std::vector<EntryPtr> fresh;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       fresh.swap(new_);
       anyNew_ = false;
     }
@@ -77,7 +78,7 @@ Duration PointToPoint::nap() const {
 }
 
 std::vector<EntryPtr> PointToPoint::takeNew() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   anyNew_ = false;
   return std::exchange(new_, {});
 }

@@ -67,7 +67,7 @@ class PointToPoint {
   // So that a driver that finds nothing to do takes no lock to find out.
   std::atomic<bool> anyNew_{false};
   Mutex mutex_;
-  std::vector<EntryPtr> new_;  // guarded by mutex_
+  std::vector<EntryPtr> new_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole::conductor

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
 #include "conductor/operation_groups.h"
 
 namespace farandole::conductor {
@@ -41,7 +42,7 @@ ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
 }
 
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FARANDOLE_RETURN_IF_ERROR(over_);
   // First everything that can be refused, then nothing that can.
   FARANDOLE_RETURN_IF_ERROR(check(entries));
@@ -119,20 +120,20 @@ void ProcessSet::publish(const EntryPtr& entry) {
 }
 
 void ProcessSet::cancel(const EntryPtr& entry) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   names_.withdraw(entry);
 }
 
 ProcessSet::Counters ProcessSet::counters() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {names_.counters().hits, names_.counters().misses, zeroCopyBytes_};
 }
 
 bool ProcessSet::step(TimePoint now) {
   bool moved = advancePointToPoint(now);
   if (ordered_) moved |= advanceOrdered();
-  if (outbox_.waits()) {
-    const std::lock_guard lock(mutex_);
+  if (anythingToFlush()) {
+    const MutexLock lock(mutex_);
     outbox_.flush();
   }
   bool sequenced = sequencing_ && sequence(now);
@@ -182,7 +183,7 @@ bool ProcessSet::readLog(TimePoint now) {
 }
 
 void ProcessSet::handle(control::Define& entry, TimePoint) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   names_.define(entry);
 }
 
@@ -192,7 +193,7 @@ void ProcessSet::handle(control::Batch& entry, TimePoint now) {
       std::find(entry.joined.begin(), entry.joined.end(), me()) != entry.joined.end();
   bool consistent = true;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Its operations have failed here, because of a member that has left: the others' will, too.
     if (!over_.ok()) return;
     consistent = (!joinedHere || join_ != nullptr) && names_.partsOf(entry, joinedHere, parts);
@@ -204,7 +205,7 @@ void ProcessSet::handle(control::Batch& entry, TimePoint now) {
 void ProcessSet::handle(control::Refuse& entry, TimePoint) {
   EntryPtr refused;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     refused = names_.refuse(entry);
   }
   if (refused) complete(refused, members_.fault(Code::kMismatch, entry.text, entry.culprit));
@@ -213,7 +214,7 @@ void ProcessSet::handle(control::Refuse& entry, TimePoint) {
 void ProcessSet::handle(control::Joined& entry, TimePoint) {
   EntryPtr join;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!over_.ok()) return;
     join = std::exchange(join_, nullptr);
   }
@@ -224,7 +225,7 @@ void ProcessSet::handle(control::Joined& entry, TimePoint) {
 
 void ProcessSet::handle(control::Resend& entry, TimePoint) {
   if (entry.member != me()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   names_.resend(entry.plan);
 }
 
@@ -232,7 +233,7 @@ void ProcessSet::handle(control::Withdrawn& entry, TimePoint) {
   if (entry.member != me()) return;
   EntryPtr withdrawn;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     withdrawn = names_.take(entry.name);
   }
   if (!withdrawn) return;
@@ -252,7 +253,7 @@ bool ProcessSet::advanceBatch(TimePoint now) {
   const auto steps = ended->run.steps();
   for (const auto& step : steps) observer_.ran(step.execution, step.started);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& step : steps) {
       for (const auto& part : step.execution.parts()) {
         if (part.entry) names_.take(part.entry->request.name);
@@ -296,8 +297,8 @@ void ProcessSet::completeOrdered() {
   for (const auto& each : finished_) {
     if (!each.entry->byName) --orderedInFlight_;
   }
-  if (names_.anyDeferred()) {
-    const std::lock_guard lock(mutex_);
+  if (anythingDeferred()) {
+    const MutexLock lock(mutex_);
     for (const auto& each : finished_) names_.publishNext(each.entry->request.name);
   }
   for (auto& each : finished_) {
@@ -313,7 +314,7 @@ void ProcessSet::completeOrdered() {
 
 void ProcessSet::takeBack(const EntryPtr& entry) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!names_.takeBack(entry)) return;
   }
   ordered_->channel().takenBack(*entry);
@@ -324,7 +325,7 @@ bool ProcessSet::checkLeavers() {
     // In the channel a member says itself that it leaves, behind all that it has sent there.
     if (const int member = ordered_->channel().lostTo(); member >= 0 && endBecauseOf(member))
       return true;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (inFlight_ == orderedInFlight_) return false;
   }
   if (!anythingInFlight()) return false;
@@ -352,7 +353,7 @@ void ProcessSet::checkStalls(TimePoint now, TimePoint resumed, Duration warnAfte
                                 .sequencer = sequencing_ ? &sequencing_->sequencer() : nullptr,
                                 .submittedBefore =
                                     [this](TimePoint then) {
-                                      const std::lock_guard lock(mutex_);
+                                      const MutexLock lock(mutex_);
                                       return names_.submittedBefore(then);
                                     }},
                                {warnAfter, endAfter});
@@ -368,7 +369,7 @@ void ProcessSet::failAll(const Status& status) {
   };
   for (const auto& each : transfers) failed.push_back(each.entry);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (over_.ok()) over_ = status;
     add(pointToPoint_.takeNew());
     add(names_.takeAll());

@@ -102,14 +102,16 @@ class ProcessSet {
   Counters counters() const;
 
  private:
-  // Under mutex_.
-  Status check(std::span<const EntryPtr> entries) const;
-  bool isDuplicate(std::span<const EntryPtr> before, const Request& request) const;
+  Status check(std::span<const EntryPtr> entries) const REQUIRES(mutex_);
+  bool isDuplicate(std::span<const EntryPtr> before, const Request& request) const REQUIRES(mutex_);
   // How it goes without agreement, if it may.
   std::optional<collective::Exchange> exchangeOf(const Request& request) const;
   bool inSharedMemory(const Request& request) const;
   // To where it goes; only what goes by its name is left over, with a name.
-  void publish(const EntryPtr& entry);
+  void publish(const EntryPtr& entry) REQUIRES(mutex_);
+  // Atomic, so that a driver that finds nothing to do takes no lock to find out.
+  bool anythingToFlush() const NO_THREAD_SAFETY_ANALYSIS { return outbox_.waits(); }
+  bool anythingDeferred() const NO_THREAD_SAFETY_ANALYSIS { return names_.anyDeferred(); }
 
   // The driver's.
   bool sequence(TimePoint now);  // on member 0
@@ -148,12 +150,12 @@ class ProcessSet {
   std::atomic<std::size_t> inFlight_{0};
   std::atomic<std::size_t> orderedInFlight_{0};  // of these
   mutable Mutex mutex_;
-  // Guarded by mutex_.
-  SubmissionOutbox outbox_;
-  NameTable names_;
-  EntryPtr join_;
-  Status over_;  // not ok: nothing can run in this set any more, and why
-  std::uint64_t zeroCopyBytes_ = 0;
+  SubmissionOutbox outbox_ GUARDED_BY(mutex_);
+  NameTable names_ GUARDED_BY(mutex_);
+  EntryPtr join_ GUARDED_BY(mutex_);
+  // Not ok: nothing can run in this set any more, and why.
+  Status over_ GUARDED_BY(mutex_);
+  std::uint64_t zeroCopyBytes_ GUARDED_BY(mutex_) = 0;
 
   // The driver's alone, except that any thread adds to pointToPoint_.
   Culprits culprits_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "control/codec.h"
 
 namespace farandole::control {
@@ -61,7 +62,7 @@ void LinkControl::send(int member, std::span<const std::byte> message) {
 bool LinkControl::submit(std::span<const std::byte> record) {
   bool waits = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (sequencing()) {
       members_[0].submissions.emplace_back(record.begin(), record.end());
       members_[0].something.store(true, std::memory_order_release);
@@ -84,7 +85,7 @@ RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
   bool acknowledge = false;
   if (!somethingLogged_.load(std::memory_order_acquire)) return RingRead::kEmpty;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (log_.empty()) {
       somethingLogged_ = logTrouble_ != RingRead::kEmpty;
       return logTrouble_;
@@ -110,7 +111,7 @@ RingRead LinkControl::nextSubmission(int index, std::vector<std::byte>& record) 
   Member& member = members_[static_cast<std::size_t>(index)];
   if (!member.something.load(std::memory_order_acquire)) return RingRead::kEmpty;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (member.submissions.empty()) {
       member.something = member.trouble != RingRead::kEmpty;
       return member.trouble;
@@ -131,7 +132,7 @@ RingRead LinkControl::nextSubmission(int index, std::vector<std::byte>& record) 
 
 bool LinkControl::append(std::span<const std::byte> entry) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (int i = 1; i < size(); ++i) {
       // One that has left reads no more and must not hold up the others.
       if (!leftAt(i) &&
@@ -155,7 +156,7 @@ void LinkControl::setWaiting(int delta) {
   const int before = waiting_.fetch_add(delta, std::memory_order_relaxed);
   if (before != 0 || delta <= 0 || sequencing()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     recentWait_ = kRecent;
     if (std::exchange(toldWaiting_, true)) return;
   }
@@ -166,7 +167,7 @@ void LinkControl::setWaiting(int delta) {
 
 bool LinkControl::anyoneWaits() const {
   if (waiting_.load(std::memory_order_relaxed) > 0) return true;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.waits; });
 }
@@ -211,7 +212,7 @@ void LinkControl::receive(int from, std::span<const std::byte> message) {
                         : member == 0 ? receiveAsMember(message)
                                       : RingRead::kCorrupt;
   if (read != RingRead::kRecord) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& trouble = sequencing() ? members_[static_cast<std::size_t>(member)].trouble : logTrouble_;
     if (trouble == RingRead::kEmpty) trouble = read;
     (sequencing() ? members_[static_cast<std::size_t>(member)].something : somethingLogged_) = true;
@@ -227,7 +228,7 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
     const bool waits = reader.number<std::uint8_t>() != 0;
     if (!reader.ok()) return RingRead::kCorrupt;
     const auto record = message.subspan(2);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (member.trouble != RingRead::kEmpty) return member.trouble;
     // As in submit(): one that is larger than the window comes alone.
     if (member.untaken > 0 && member.untaken + weight(record) > kSubmissionWindow) {
@@ -242,14 +243,14 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
   if (type == Type::kWaiting) {
     const bool waits = reader.number<std::uint8_t>() != 0;
     if (!reader.finished()) return RingRead::kCorrupt;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     member.waits = waits;
     return RingRead::kRecord;
   }
   if (type == Type::kRead) {
     const auto position = reader.number<std::uint64_t>();
     if (!reader.finished()) return RingRead::kCorrupt;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (position < member.logRead || position > head_) return RingRead::kCorrupt;
     member.logRead = position;
     return RingRead::kRecord;
@@ -275,7 +276,7 @@ RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
   const auto type = static_cast<Type>(reader.number<std::uint8_t>());
   if (type == Type::kEntry) {
     const auto entry = message.subspan(1);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (logTrouble_ != RingRead::kEmpty) return logTrouble_;
     if (received_ + weight(entry) > acknowledged_ + kLogWindow) return RingRead::kTooMuch;
     received_ += weight(entry);
@@ -286,7 +287,7 @@ RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
   if (type == Type::kTaken) {
     const auto bytes = reader.number<std::uint64_t>();
     if (!reader.finished()) return RingRead::kCorrupt;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (bytes > untaken_) return RingRead::kCorrupt;
     untaken_ -= bytes;
     return RingRead::kRecord;

@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "control/control_channel.h"
 #include "control/switchboard.h"
 
@@ -76,17 +76,18 @@ class LinkControl final : public ControlChannel {
   Switchboard& switchboard_;
   const Options options_;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_ (left apart).
-  std::vector<Member> members_;
-  std::deque<std::vector<std::byte>> log_;  // not read by this member
-  RingRead logTrouble_ = RingRead::kEmpty;  // behind the log, as a member's
-  std::uint64_t received_ = 0;              // of the log
-  std::uint64_t acknowledged_ = 0;          // of the log, to the sequencer
+  mutable Mutex mutex_;
+  std::vector<Member> members_;  // their queues and troubles under mutex_, what is atomic without
+  std::deque<std::vector<std::byte>> log_ GUARDED_BY(mutex_);  // not read by this member
+  RingRead logTrouble_ GUARDED_BY(mutex_) = RingRead::kEmpty;  // behind the log, as a member's
+  std::uint64_t received_ GUARDED_BY(mutex_) = 0;              // of the log
+  std::uint64_t acknowledged_ GUARDED_BY(mutex_) = 0;          // of the log, to the sequencer
   std::atomic<bool> somethingLogged_{false};
-  std::uint64_t untaken_ = 0;  // bytes of this member's submissions that the sequencer has not read
-  bool toldWaiting_ = false;
-  int recentWait_ = 0;  // submissions that still count as those of somebody who waits
+  // Bytes of this member's submissions that the sequencer has not read.
+  std::uint64_t untaken_ GUARDED_BY(mutex_) = 0;
+  bool toldWaiting_ GUARDED_BY(mutex_) = false;
+  // Submissions that still count as those of somebody who waits.
+  int recentWait_ GUARDED_BY(mutex_) = 0;
 
   // The driver's.
   std::uint64_t position_ = 0;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/futex.h"
+#include "base/mutex.h"
 #include "machine/fence.h"
 #include "machine/rank_processors.h"
 
@@ -53,7 +54,10 @@ Result<std::unique_ptr<Neighbourhood>> Neighbourhood::create(std::unique_ptr<Are
   result->roomy_ = ranks == 1 || ranks * 2 <= processors;
   result->pidfds_ = std::move(pidfds);
   result->gone_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(ranks));
-  result->goneStatuses_.resize(static_cast<std::size_t>(ranks));
+  {
+    const MutexLock lock(result->mutex_);
+    result->goneStatuses_.resize(static_cast<std::size_t>(ranks));
+  }
   FARANDOLE_RETURN_IF_ERROR(result->mapArenas(std::move(arenas)));
   FARANDOLE_RETURN_IF_ERROR(me == 0 ? result->makeHeader() : result->awaitHeader(deadline));
   if (ranks > 1) result->shareMemory();
@@ -205,7 +209,7 @@ void Neighbourhood::awake() {
 
 void Neighbourhood::fail(Status status) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
     failure_ = std::move(status);
     failed_.store(true, std::memory_order_release);
@@ -216,7 +220,7 @@ void Neighbourhood::fail(Status status) {
 void Neighbourhood::noteGone(int rank, Status status) {
   const auto at = static_cast<std::size_t>(rank);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (gone_[at].load(std::memory_order_relaxed)) return;
     goneStatuses_[at] = std::move(status);
     // Release: who sees it looks at that rank's memory after its end.
@@ -227,12 +231,12 @@ void Neighbourhood::noteGone(int rank, Status status) {
 }
 
 Status Neighbourhood::goneStatus(int rank) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return goneStatuses_[static_cast<std::size_t>(rank)];
 }
 
 Status Neighbourhood::failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_;
 }
 

@@ -21,12 +21,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "machine/arena.h"
 #include "machine/sealed_word.h"
@@ -129,10 +129,9 @@ class Neighbourhood {
   std::atomic<bool> failed_{false};
   std::vector<std::atomic<bool>> gone_;  // by local rank
   std::atomic<std::uint32_t> goneCount_{0};
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  Status failure_;
-  std::vector<Status> goneStatuses_;  // by local rank
+  mutable Mutex mutex_;
+  Status failure_ GUARDED_BY(mutex_);
+  std::vector<Status> goneStatuses_ GUARDED_BY(mutex_);  // by local rank
 };
 
 }  // namespace farandole::machine

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "collective/link/link_communicator.h"
 #include "collective/scratch.h"
 
@@ -21,17 +21,17 @@ class Bell {
  public:
   explicit Bell(std::function<void()> wake) : wake_(std::move(wake)) {}
   void ring() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (wake_) wake_();
   }
   void close() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wake_ = nullptr;
   }
 
  private:
-  std::mutex mutex_;
-  std::function<void()> wake_;  // guarded by mutex_
+  Mutex mutex_;
+  std::function<void()> wake_ GUARDED_BY(mutex_);
 };
 
 // The 40 bits of a slot that are the engine's: bit 39 says which of the two halves it is in.

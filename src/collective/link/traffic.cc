@@ -1,5 +1,7 @@
 #include "collective/link/traffic.h"
 
+#include "base/mutex.h"
+
 namespace farandole::collective::link {
 
 Traffic::Traffic(Context& context, std::uint64_t slots, std::size_t counters)
@@ -41,7 +43,7 @@ void Traffic::retire() {
 }
 
 Status Traffic::failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_;
 }
 
@@ -51,7 +53,7 @@ void Traffic::finished(std::size_t counter, const Status& status) {
     if (open_[counter].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   } else {
     // The counter never clears.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Who left in good order did so, often, because of one who did not.
     if (failure_.ok() || (failure_.code() == Code::kShutdown && status.code() != Code::kShutdown)) {
       failure_ = status;

@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 
+#include "base/mutex.h"
 #include "collective/link/context.h"
 
 namespace farandole::collective::link {
@@ -58,8 +58,8 @@ class Traffic : public std::enable_shared_from_this<Traffic> {
   std::atomic<std::uint64_t> events_{0};
   std::atomic<bool> driving_{false};
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
-  Status failure_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Status failure_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole::collective::link

@@ -5,12 +5,12 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace farandole::launch::remote {
@@ -29,7 +29,7 @@ class Mailbox {
 
   void put(int rank, std::string frame) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       letters_.emplace_back(rank, std::move(frame));
     }
     const std::uint64_t one = 1;
@@ -39,14 +39,14 @@ class Mailbox {
   std::vector<Letter> take() {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto got = ::read(event_.get(), &count, sizeof count);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(letters_, {});
   }
 
  private:
   UniqueFd event_;
-  std::mutex mutex_;
-  std::vector<Letter> letters_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<Letter> letters_ GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole::launch::remote
