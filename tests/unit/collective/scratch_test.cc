@@ -5,11 +5,16 @@
 #include <cstdint>
 #include <utility>
 
-// That there is no memory must be an answer here, too, and not the end of the test.
+// That there is no memory must be an answer here, too, and not the end of the test. Visible: the
+// sanitizer's library looks for it.
 #if defined(__SANITIZE_ADDRESS__)
-extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
 #elif defined(__SANITIZE_THREAD__)
-extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
+  return "allocator_may_return_null=1";
+}
 #endif
 
 namespace farandole::testing {
