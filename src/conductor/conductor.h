@@ -23,12 +23,12 @@
 #include "conductor/bell.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
-#include "conductor/endurance.h"
 #include "conductor/entry.h"
-#include "conductor/fates.h"
 #include "conductor/network.h"
 #include "conductor/process_set.h"
-#include "conductor/watch_listener.h"
+#include "conductor/rank_states.h"
+#include "conductor/watch.h"
+#include "conductor/yield_limit.h"
 #include "observe/timeline.h"
 
 namespace farandole::conductor {
@@ -58,7 +58,7 @@ class Conductor final : public SetObserver, public WatchListener {
   };
 
   // All outlive it. network: null without other machines.
-  Conductor(Bell& bell, Fates& fates, Network* network, observe::Timeline& timeline,
+  Conductor(Bell& bell, RankStates& rankStates, Network* network, observe::Timeline& timeline,
             Options options);
   // stop() must have been called.
   ~Conductor() override;
@@ -80,7 +80,7 @@ class Conductor final : public SetObserver, public WatchListener {
   bool cancel(const EntryPtr& entry, Deadline deadline);
   void fail(Status status) override;
   Counters counters() const;
-  void runs(TimePoint now, bool suspended) override;
+  void runs(TimePoint now, bool wasStopped) override;
   // For the watch thread: is anyone waiting for something?
   bool anythingInFlight() const { return inFlight_.load(std::memory_order_relaxed) > 0; }
 
@@ -99,25 +99,25 @@ class Conductor final : public SetObserver, public WatchListener {
   void broken(Status status) override;
   void lostTo(std::int32_t rank) override;
   Blame blameFor(std::int32_t rank) override;
-  bool stopped(std::int32_t rank) override { return fates_.stopped(rank); }
-  bool gone(std::int32_t rank) override { return fates_.gone(rank); }
-  std::uint32_t ends() override { return fates_.ends(); }
+  bool stopped(std::int32_t rank) override { return rankStates_.stopped(rank); }
+  bool gone(std::int32_t rank) override { return rankStates_.gone(rank); }
+  std::uint32_t ends() override { return rankStates_.ends(); }
 
   // A sleeping driver looks around this often: for failures, stalls, and as a belt to the
   // doorbell's braces.
   static constexpr Duration kLookAround = std::chrono::milliseconds(200);
 
   // Who looks several times a second and has not for so long did not run.
-  static constexpr Duration kSuspended = std::chrono::milliseconds(1500);
+  static constexpr Duration kStoppedFor = std::chrono::milliseconds(1500);
 
-  // kToTell: there are callbacks to run, without the role.
-  enum class Left { kDone, kTimeout, kInterrupted, kToTell };
+  // kCallbacks: there are callbacks to run, without the role.
+  enum class Left { kDone, kTimeout, kInterrupted, kCallbacks };
   // looked: when the deadline was looked at last; TimePoint{}: not since something moved.
   Left driveUntil(const EntryPtr& entry, Deadline& deadline, TimePoint& looked);
   static bool passed(Deadline& deadline, TimePoint& looked, TimePoint now = Clock::now());
   // How long to spin although nothing moves; and behind that, to yield.
-  Duration patience() const;
-  Duration endurance() const;
+  Duration spinLimit() const;
+  Duration yieldFor() const;
   bool step();
   // step, after a look at what has come from other machines.
   bool pollAndStep();
@@ -140,22 +140,22 @@ class Conductor final : public SetObserver, public WatchListener {
   void record(const Execution& execution, TimePoint started);
 
   Bell& bell_;
-  Fates& fates_;
+  RankStates& rankStates_;
   Network* const network_;
   observe::Timeline& timeline_;
   const Options options_;
 
   Mutex drive_;
   // Guarded by drive_.
-  Endurance endurance_;
+  YieldLimit yieldLimit_;
   std::vector<std::shared_ptr<ProcessSet>>
       stepped_;  // what step() goes through; refreshed when setsVersion_ changes
   std::uint64_t steppedVersion_ = 0;
   bool failedEverything_ = false;
-  Status brokenBy_;                             // noted inside a step, acted upon after it
-  std::int32_t lostTo_ = -1;                    // the first rank that left when it was needed
-  TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
-  std::unordered_map<std::string, int> lanes_;  // of the timeline, by tensor
+  Status brokenBy_;                              // noted inside a step, acted upon after it
+  std::int32_t lostTo_ = -1;                     // the first rank that left when it was needed
+  TimePoint gaveUpSeen_{};                       // when a rank was first seen to have given up
+  std::unordered_map<std::string, int> tracks_;  // of the timeline, by tensor
 
   mutable Mutex mutex_;
   std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_ GUARDED_BY(mutex_);

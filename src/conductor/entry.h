@@ -89,4 +89,11 @@ using EntryPtr = std::shared_ptr<Entry>;
 // For messages: the caller's name for it, or which one it was.
 std::string nameOf(const Entry& entry);
 
+// Noted in the entry's outcome, with its size and shape: that one, or with so many rows instead of
+// its first dimension (a scalar then becomes a vector). An error if the caller's memory is
+// smaller: the last guard, for what is the caller's mistake or another rank's has been refused
+// before.
+Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape,
+                            std::optional<std::int64_t> rows = std::nullopt);
+
 }  // namespace farandole::conductor

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "collective/segments.h"
-#include "conductor/output.h"
 
 namespace farandole::conductor {
 namespace {
@@ -227,8 +226,8 @@ std::int64_t Execution::room() const {
 }
 
 collective::OperationPtr Execution::exchange() {
-  told_.resize(static_cast<std::size_t>(sum(counts_)));
-  return communicator_.allgather(mine_.data(), told_.data(), counts_, DType::kInt64);
+  gathered_.resize(static_cast<std::size_t>(sum(counts_)));
+  return communicator_.allgather(mine_.data(), gathered_.data(), counts_, DType::kInt64);
 }
 
 collective::OperationPtr Execution::exchangeRows() {
@@ -267,7 +266,7 @@ bool Execution::takeRows(std::int64_t rowBytes) {
   sizes_.resize(counts_.size());
   rows_ = 0;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
-    sizes_[i] = told_[2 * i + 1];
+    sizes_[i] = gathered_[2 * i + 1];
     if (!addRows(sizes_[i], rowBytes, rows_)) return false;
   }
   // As much of the input is read.
@@ -283,7 +282,7 @@ bool Execution::weighAllgather() {
   const std::int64_t row = rowBytes();
   if (!takeRows(row)) return false;
   for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, told_[2 * static_cast<std::size_t>(i)], rows_ * row)) return false;
+    if (!hasRoom(i, gathered_[2 * static_cast<std::size_t>(i)], rows_ * row)) return false;
   }
   return true;
 }
@@ -311,7 +310,7 @@ collective::OperationPtr Execution::startAllgather() {
 bool Execution::weighGather() {
   const std::int64_t row = rowBytes();
   const int root = parts_.front().meta->root;
-  return takeRows(row) && hasRoom(root, told_[2 * static_cast<std::size_t>(root)], rows_ * row);
+  return takeRows(row) && hasRoom(root, gathered_[2 * static_cast<std::size_t>(root)], rows_ * row);
 }
 
 collective::OperationPtr Execution::startGather() {
@@ -342,7 +341,9 @@ collective::OperationPtr Execution::exchangeSplits() {
 bool Execution::weighAlltoall() {
   const auto members = static_cast<std::size_t>(communicator_.size());
   const std::int64_t row = rowBytes();
-  const auto ofMember = [&](std::size_t i) { return std::span(told_).subspan(i * (members + 1)); };
+  const auto ofMember = [&](std::size_t i) {
+    return std::span(gathered_).subspan(i * (members + 1));
+  };
   for (std::size_t to = 0; to < members; ++to) {
     std::int64_t total = 0;
     for (std::size_t from = 0; from < members; ++from) {
@@ -393,8 +394,9 @@ bool Execution::weighScatter() {
   const int root = parts_.front().meta->root;
   const auto at = static_cast<std::size_t>(root);
   // The root's splits lie behind its room; the root itself reads its input by its own.
-  const std::span splits = communicator_.rank() == root ? std::span(mine_).subspan(1, members)
-                                                        : std::span(told_).subspan(at + 1, members);
+  const std::span splits = communicator_.rank() == root
+                               ? std::span(mine_).subspan(1, members)
+                               : std::span(gathered_).subspan(at + 1, members);
   sizes_.assign(splits.begin(), splits.end());
   const std::int64_t row = rowBytes();
   rows_ = 0;
@@ -402,7 +404,7 @@ bool Execution::weighScatter() {
     if (!addRows(each, row, rows_)) return false;
   }
   for (std::size_t i = 0; i < members; ++i) {
-    const std::int64_t room = told_[i <= at ? i : i + members];
+    const std::int64_t room = gathered_[i <= at ? i : i + members];
     if (!hasRoom(static_cast<int>(i), room, sizes_[i] * row)) return false;
   }
   countElements();

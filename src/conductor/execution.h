@@ -65,7 +65,7 @@ class Execution {
   collective::OperationPtr startReduce();
   collective::OperationPtr startReducescatter();
   collective::OperationPtr startBarrier();
-  // The exchange: mine_ of every member, which begins with the room for its output, into told_.
+  // The exchange: mine_ of every member, which begins with the room for its output, into gathered_.
   // counts_: how many numbers each member tells.
   collective::OperationPtr exchange();
   collective::OperationPtr exchangeRows();
@@ -118,8 +118,8 @@ class Execution {
   std::int64_t bytes_ = 0;
 
   std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
-  std::vector<std::int64_t> mine_;  // what this rank tells in the exchange
-  std::vector<std::int64_t> told_;  // what all members told, one after another
+  std::vector<std::int64_t> mine_;      // what this rank tells in the exchange
+  std::vector<std::int64_t> gathered_;  // what all members told, one after another
   // Weighed, by member: rows that come from there (of a scatter: go there), the same in elements,
   // and all those rows.
   std::vector<std::int64_t> sizes_;

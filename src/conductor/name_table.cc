@@ -57,7 +57,7 @@ void NameTable::tellSequencer(const EntryPtr& entry, Name& known) {
   known.inFlight = entry;
   known.repeated.reset();
   if (known.plan >= 0) {
-    const Plan& plan = plans_[static_cast<std::size_t>(known.plan)];
+    const KnownPlan& plan = plans_[static_cast<std::size_t>(known.plan)];
     if (fits(*plan.meta, request.meta, options_.me)) {
       ++counters_.hits;
       const control::PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
@@ -75,7 +75,7 @@ void NameTable::announce(const Entry& entry) {
   outbox_.send(control::Announce{request.name, request.meta, options_.isShared(request)});
 }
 
-void NameTable::retract(const Entry& entry) {
+void NameTable::sendRetract(const Entry& entry) {
   outbox_.send(control::Retract{entry.request.name, options_.isShared(entry.request)});
 }
 
@@ -85,11 +85,11 @@ void NameTable::withdraw(const EntryPtr& entry) {
   outbox_.send(control::Withdraw{entry->request.name});
 }
 
-bool NameTable::takeBack(const EntryPtr& entry) {
+bool NameTable::retract(const EntryPtr& entry) {
   if (const auto known = names_.find(entry->request.name);
       known != names_.end() && known->second.inFlight == entry) {
     known->second.disputed = true;
-    retract(*entry);
+    sendRetract(*entry);
     return false;
   }
   const auto waiting = deferred_.find(entry->request.name);
@@ -117,7 +117,7 @@ bool NameTable::publishDeferred(const std::string& name) {
 
 void NameTable::define(control::Define& entry) {
   if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
-  Plan& plan = plans_[entry.plan.index];
+  KnownPlan& plan = plans_[entry.plan.index];
   if (plan.meta && plan.name != entry.name) {
     if (const auto old = names_.find(plan.name);
         old != names_.end() && old->second.plan == entry.plan.index) {
@@ -144,7 +144,7 @@ void NameTable::resend(const control::PlanId& plan) {
     known.repeated.reset();
     announce(*known.inFlight);
     // What was asked of the forgotten one is asked of this one.
-    if (known.disputed) retract(*known.inFlight);
+    if (known.disputed) sendRetract(*known.inFlight);
     return;
   }
 }
@@ -155,7 +155,7 @@ bool NameTable::partsOf(const control::Batch& batch, bool joinedHere,
   parts.reserve(batch.plans.size());
   for (const control::PlanId& id : batch.plans) {
     if (id.index >= plans_.size()) return false;
-    Plan& plan = plans_[id.index];
+    KnownPlan& plan = plans_[id.index];
     if (plan.generation != id.generation || !plan.meta) return false;
     const auto found = names_.find(plan.name);
     // Once in a batch, by its own plan: an entry ends once.

@@ -64,7 +64,7 @@ class NameTable {
   void withdraw(const EntryPtr& entry);
   // Asks the sequencer to give it back, as if it had never been. True: it had not been told, and is
   // out.
-  bool takeBack(const EntryPtr& entry);
+  bool retract(const EntryPtr& entry);
   // Tells the sequencer the next one of that name, if none is in flight: what held it has ended.
   void publishNext(const std::string& name);
   // Whether there may be operations that publishNext() is to be called for.
@@ -97,7 +97,7 @@ class NameTable {
         repeated;           // what the submission in flight named, if it was a Repeat
     bool disputed = false;  // the sequencer was asked to give it back
   };
-  struct Plan {
+  struct KnownPlan {
     std::uint32_t generation = 0;
     std::string name;
     std::shared_ptr<const control::Meta> meta;  // null: never defined
@@ -107,14 +107,14 @@ class NameTable {
   bool isHeld(const Entry& entry) const { return entry.byName && options_.isHeld(entry); }
   void tellSequencer(const EntryPtr& entry, Name& known);
   void announce(const Entry& entry);
-  void retract(const Entry& entry);
+  void sendRetract(const Entry& entry);
   // The next one of that name, unless it is held. False: there is none.
   bool publishDeferred(const std::string& name);
 
   const Options options_;
   SubmissionOutbox& outbox_;
   std::unordered_map<std::string, Name> names_;
-  std::vector<Plan> plans_;
+  std::vector<KnownPlan> plans_;
   std::unordered_map<std::string, std::deque<EntryPtr>>
       deferred_;                          // their name still in flight: by call order, or ordered
   std::atomic<bool> anyDeferred_{false};  // deferred_ may not be empty

@@ -37,10 +37,10 @@ class PointToPoint {
   // Starts what was added and advances what is under way; adds to `finished` what has ended. True
   // if something moved.
   bool advance(TimePoint now, std::vector<Finished>& finished) {
-    if (underWay_.empty() && !anyNew_.load(std::memory_order_acquire)) return false;
+    if (inFlight_.empty() && !anyNew_.load(std::memory_order_acquire)) return false;
     return advanceAll(now, finished);
   }
-  bool any() const { return !underWay_.empty(); }
+  bool any() const { return !inFlight_.empty(); }
   // How long the driver may sleep before they must be advanced again.
   Duration nap() const;
   // What has not started yet. Any thread.
@@ -52,7 +52,7 @@ class PointToPoint {
     std::unique_ptr<collective::Received> received;
     TimePoint failedAt{};
   };
-  std::vector<Transfer> takeUnderWay() { return std::exchange(underWay_, {}); }
+  std::vector<Transfer> takeInFlight() { return std::exchange(inFlight_, {}); }
 
  private:
   bool advanceAll(TimePoint now, std::vector<Finished>& finished);
@@ -62,7 +62,7 @@ class PointToPoint {
   collective::Communicator& communicator_;
   const Members& members_;
   Culprits& culprits_;
-  std::vector<Transfer> underWay_;
+  std::vector<Transfer> inFlight_;
 
   // So that a driver that finds nothing to do takes no lock to find out.
   std::atomic<bool> anyNew_{false};

@@ -1,10 +1,11 @@
 #include "conductor/process_set.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/mutex.h"
-#include "conductor/operation_groups.h"
 
 namespace farandole::conductor {
 namespace {
@@ -12,21 +13,61 @@ namespace {
 // One set must not keep the driver from the others.
 constexpr int kEntriesPerStep = 64;
 
+std::uint64_t hashNames(const std::vector<Request*>& requests) {
+  std::uint64_t hash = 1469598103934665603u;  // FNV-1a
+  for (const auto* each : requests) {
+    for (const char c : each->name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    hash = (hash ^ 0xffu) * 1099511628211u;
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+Status checkGroup(const Request& request, std::span<const EntryPtr> entries) {
+  if (entries.size() <= control::kMaxGroupPlans || request.group == 0 ||
+      !control::othersDecideSize(request.meta.kind)) {
+    return {};
+  }
+  const auto together = std::count_if(entries.begin(), entries.end(), [&](const auto& other) {
+    return other->request.group == request.group;
+  });
+  if (static_cast<std::size_t>(together) <= control::kMaxGroupPlans) return {};
+  return Status::invalid("a group of " + std::to_string(together) + " operations with " +
+                         std::string(control::name(request.meta.kind)) + " among them: at most " +
+                         std::to_string(control::kMaxGroupPlans) + " are possible");
+}
+
+void identifyGroups(std::span<const EntryPtr> entries) {
+  std::unordered_map<std::uint64_t, std::vector<Request*>> groups;
+  for (const auto& entry : entries) {
+    Request& request = entry->request;
+    const bool named =
+        !isPointToPoint(request.meta.kind) && request.meta.kind != control::Kind::kJoin;
+    if (request.group != 0 && named) groups[request.group].push_back(&request);
+  }
+  for (const auto& [user, members] : groups) {
+    const std::uint64_t group = hashNames(members);
+    for (auto* each : members) {
+      each->meta.group = group;
+      each->meta.groupSize = static_cast<std::int32_t>(members.size());
+    }
+  }
+}
+
 }  // namespace
 
-ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
-    : memory_(std::move(parts.memory)),
-      id_(parts.id),
-      members_(std::move(parts.ranks), std::move(parts.hosts), parts.me),
-      betweenMachines_(parts.betweenMachines),
-      isShared_(std::move(parts.isShared)),
-      endTraffic_(std::move(parts.endTraffic)),
+ProcessSet::ProcessSet(Components components, SetObserver& observer)
+    : memory_(std::move(components.memory)),
+      id_(components.id),
+      members_(std::move(components.ranks), std::move(components.hosts), components.me),
+      betweenMachines_(components.betweenMachines),
+      isShared_(std::move(components.isShared)),
+      endTraffic_(std::move(components.endTraffic)),
       observer_(observer),
-      control_(std::move(parts.control)),
-      communicator_(std::move(parts.communicator)),
-      ordered_(std::move(parts.ordered)),
+      control_(std::move(components.control)),
+      communicator_(std::move(components.communicator)),
+      ordered_(std::move(components.ordered)),
       outbox_(*control_),
-      names_({.me = parts.me,
+      names_({.me = components.me,
               .isShared = [this](const Request& request) { return inSharedMemory(request); },
               .isHeld =
                   [this](const Entry& entry) {
@@ -38,7 +79,8 @@ ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
       stalls_(observer, members_),
       runner_(*communicator_, members_, culprits_),
       pointToPoint_(*communicator_, members_, culprits_) {
-  if (parts.sequencer) sequencing_.emplace(std::move(parts.sequencer), *control_, members_);
+  if (components.sequencer)
+    sequencing_.emplace(std::move(components.sequencer), *control_, members_);
 }
 
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
@@ -237,7 +279,7 @@ void ProcessSet::handle(control::Withdrawn& entry, TimePoint) {
     withdrawn = names_.take(entry.name);
   }
   if (!withdrawn) return;
-  if (withdrawn->byName) return ordered_->channel().takenBack(*withdrawn);
+  if (withdrawn->byName) return ordered_->channel().retracted(*withdrawn);
   complete(withdrawn, Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
 }
 
@@ -286,7 +328,7 @@ bool ProcessSet::advanceOrdered() {
   }
   const bool disputed = ordered_->channel().anyDisputed();
   if (disputed) {
-    for (const auto& entry : ordered_->takeDisputed()) takeBack(entry);
+    for (const auto& entry : ordered_->takeDisputed()) retract(entry);
   }
   if (finished_.empty()) return disputed;
   completeOrdered();
@@ -312,12 +354,12 @@ void ProcessSet::completeOrdered() {
   finished_.clear();
 }
 
-void ProcessSet::takeBack(const EntryPtr& entry) {
+void ProcessSet::retract(const EntryPtr& entry) {
   {
     const MutexLock lock(mutex_);
-    if (!names_.takeBack(entry)) return;
+    if (!names_.retract(entry)) return;
   }
-  ordered_->channel().takenBack(*entry);
+  ordered_->channel().retracted(*entry);
 }
 
 bool ProcessSet::checkLeavers() {
@@ -362,7 +404,7 @@ void ProcessSet::checkStalls(TimePoint now, TimePoint resumed, Duration warnAfte
 }
 
 void ProcessSet::failAll(const Status& status) {
-  auto transfers = pointToPoint_.takeUnderWay();
+  auto transfers = pointToPoint_.takeInFlight();
   std::vector<EntryPtr> failed;
   const auto add = [&](const std::vector<EntryPtr>& more) {
     failed.insert(failed.end(), more.begin(), more.end());

@@ -40,7 +40,7 @@ namespace farandole::conductor {
 
 class ProcessSet {
  public:
-  struct Parts {
+  struct Components {
     // What control and communicator live in; given up after them, and after everything that runs.
     std::shared_ptr<void> memory;
     std::int32_t id = 0;
@@ -58,7 +58,7 @@ class ProcessSet {
     // be empty.
     std::function<void(const Status&)> endTraffic;
   };
-  ProcessSet(Parts parts, SetObserver& observer);
+  ProcessSet(Components components, SetObserver& observer);
 
   std::int32_t id() const { return id_; }
   const std::vector<std::int32_t>& ranks() const { return members_.ranks(); }
@@ -121,7 +121,7 @@ class ProcessSet {
   bool advanceOrdered();
   void completeOrdered();
   // From the sequencer, because other members have sent another operation in its place.
-  void takeBack(const EntryPtr& entry);
+  void retract(const EntryPtr& entry);
   bool checkLeavers();
   // Ends everything in flight because that member has left; false: the true cause is not known yet.
   bool endBecauseOf(int member);

@@ -70,9 +70,9 @@ bool LinkControl::submit(std::span<const std::byte> record) {
     }
     if (untaken_ > 0 && untaken_ + weight(record) > kSubmissionWindow) return false;
     untaken_ += weight(record);
-    toldWaiting_ = waiting_.load(std::memory_order_relaxed) > 0 || recentWait_ > 0;
+    announcedWaiting_ = waiting_.load(std::memory_order_relaxed) > 0 || recentWait_ > 0;
     if (recentWait_ > 0) --recentWait_;
-    waits = toldWaiting_;
+    waits = announcedWaiting_;
   }
   Writer message = begin(Type::kSubmit);
   message.number(static_cast<std::uint8_t>(waits));
@@ -158,7 +158,7 @@ void LinkControl::setWaiting(int delta) {
   {
     const MutexLock lock(mutex_);
     recentWait_ = kRecent;
-    if (std::exchange(toldWaiting_, true)) return;
+    if (std::exchange(announcedWaiting_, true)) return;
   }
   Writer message = begin(Type::kWaiting);
   message.number(std::uint8_t{1});

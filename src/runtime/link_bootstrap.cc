@@ -30,7 +30,7 @@ std::string begin(std::uint8_t type) {
 }
 
 // The numeric addresses behind a name.
-Result<transport::LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
+Result<transport::LinkCard> cardOf(const LinkBootstrap::StoreAddress& meeting) {
   transport::LinkCard card{meeting.address, {}};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -64,7 +64,7 @@ LinkBootstrap::LinkBootstrap(const Config& config)
       }) {}
 
 Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
-                                                            const Meeting& meeting,
+                                                            const StoreAddress& meeting,
                                                             Deadline deadline) {
   transport::LinkMeshOptions options;
   options.job = config.job;

@@ -168,7 +168,7 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
   }
   config.job = invitation.job;
   config.secret = std::move(secret).value();
-  LinkBootstrap::Meeting meeting;
+  LinkBootstrap::StoreAddress meeting;
   meeting.card = invitation.card;
   return LinkBootstrap::start(config, meeting, deadline);
 }

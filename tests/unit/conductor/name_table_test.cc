@@ -185,14 +185,14 @@ TEST_F(NameTableTest, WhatIsInFlightCanBeWithdrawn) {
 }
 TEST_F(NameTableTest, WhatTheSequencerKnowsIsRetracted) {
   const auto first = publishOrdered("a", 0);
-  EXPECT_FALSE(names_.takeBack(first));
+  EXPECT_FALSE(names_.retract(first));
   EXPECT_THAT(told(), ElementsAre("announce a", "retract a"));
 }
 TEST_F(NameTableTest, WhatWaitsHereIsTakenBackAtOnce) {
   publish("a");
   const auto waiting = publishOrdered("a", 0);
-  EXPECT_TRUE(names_.takeBack(waiting));
-  EXPECT_FALSE(names_.takeBack(waiting)) << "twice";
+  EXPECT_TRUE(names_.retract(waiting));
+  EXPECT_FALSE(names_.retract(waiting)) << "twice";
   told();
   names_.take("a");
   EXPECT_THAT(told(), IsEmpty());
@@ -200,7 +200,7 @@ TEST_F(NameTableTest, WhatWaitsHereIsTakenBackAtOnce) {
 TEST_F(NameTableTest, ARetractionIsRepeatedBehindAnAnnouncementThatWasMissing) {
   define(0, "a");
   const auto first = publishOrdered("a", 0);
-  names_.takeBack(first);
+  names_.retract(first);
   names_.resend({0, 1});
   EXPECT_THAT(told(), ElementsAre("repeat 0.1", "retract a", "announce a", "retract a"));
 }

@@ -79,8 +79,8 @@ class WatchTest : public ::testing::Test, public WatchListener {
   }
   void TearDown() override { watch_.reset(); }
   void fail(Status status) override { one_->fail(std::move(status)); }
-  void runs(TimePoint, bool suspended) override {
-    if (!suspended) runs_.fetch_add(1);
+  void runs(TimePoint, bool wasStopped) override {
+    if (!wasStopped) runs_.fetch_add(1);
   }
   void watch() {
     Watch::Options options;

@@ -37,7 +37,7 @@ class MeetingTest : public ::testing::Test {
     ASSERT_TRUE(first.ok()) << first.status().message();
     ranks_.push_back(std::move(first).value());
     for (int rank = 1; rank < size; ++rank) {
-      LinkBootstrap::Meeting meeting;
+      LinkBootstrap::StoreAddress meeting;
       meeting.card = ranks_[0]->card();
       auto joined = LinkBootstrap::start(configOf(rank, size), meeting, soon());
       ASSERT_TRUE(joined.ok()) << joined.status().message();
@@ -116,7 +116,7 @@ TEST_F(MeetingTest, NobodyListensWithoutNeed) {
   ASSERT_TRUE(zero.ok()) << zero.status().message();
   Config second = configOf(1, 2);
   second.bind.clear();
-  LinkBootstrap::Meeting meeting;
+  LinkBootstrap::StoreAddress meeting;
   meeting.card = (*zero)->card();
   auto one = LinkBootstrap::start(second, meeting, soon());
   ASSERT_TRUE(one.ok()) << one.status().message();
@@ -165,7 +165,7 @@ TEST_F(MeetingTest, RanksOfUnevenMachinesKnowTheirCounterparts) {
 
 TEST_F(MeetingTest, AnotherJobIsNotLetIn) {
   meet(2);
-  LinkBootstrap::Meeting meeting;
+  LinkBootstrap::StoreAddress meeting;
   meeting.card = at(0).card();
   Config stranger = configOf(1, 2, "job-2");
   auto joined = LinkBootstrap::start(stranger, meeting, Deadline::after(std::chrono::seconds(2)));
