@@ -409,26 +409,26 @@ void Conductor::completed(const EntryPtr& entry) {
   if (waiters_.load(std::memory_order_relaxed) > 1) wakeWaiters();
 }
 
-void Conductor::ran(const Execution& execution, TimePoint started) {
+void Conductor::ran(const Execution& execution) {
   count(batches_, 1);
-  if (timeline_.enabled()) record(execution, started);
+  if (timeline_.enabled()) record(execution);
 }
 
-void Conductor::record(const Execution& execution, TimePoint started) {
+void Conductor::record(const Execution& execution) {
   const auto nanoseconds = [](TimePoint at) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
   };
-  const std::int64_t begin = nanoseconds(started);
+  const std::int64_t begin = nanoseconds(execution.startedAt());
   const std::int64_t end = nowNanoseconds();
-  const std::string kind(control::name(execution.parts().front().meta->kind));
+  const std::string kind(control::name(execution.entries().front()->agreed->kind));
   const observe::TimelineArgument batch[] = {
-      {"tensors", static_cast<std::int64_t>(execution.parts().size())},
+      {"tensors", static_cast<std::int64_t>(execution.entries().size())},
       {"bytes", execution.bytes()},
   };
   timeline_.event(kind, "engine", begin, end, batch);
-  for (const auto& part : execution.parts()) {
-    if (!part.entry) continue;
-    const std::string& tensor = part.entry->request.name;
+  for (const EntryPtr& entry : execution.entries()) {
+    if (entry->neutral) continue;
+    const std::string& tensor = entry->request.name;
     // A track for each tensor, as long as a viewer can show them.
     auto track = tracks_.find(tensor);
     if (track == tracks_.end()) {
@@ -436,8 +436,8 @@ void Conductor::record(const Execution& execution, TimePoint started) {
       track = tracks_.emplace(tensor, static_cast<int>(tracks_.size()) + 1).first;
       timeline_.nameTrack(track->second, tensor);
     }
-    const observe::TimelineArgument size[] = {{"bytes", part.meta->bytes()}};
-    timeline_.event("wait for all", "tensor", nanoseconds(part.entry->submitted), begin, {},
+    const observe::TimelineArgument size[] = {{"bytes", entry->agreed->bytes()}};
+    timeline_.event("wait for all", "tensor", nanoseconds(entry->submitted), begin, {},
                     track->second);
     timeline_.event(kind, "tensor", begin, end, size, track->second);
   }

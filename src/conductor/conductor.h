@@ -95,7 +95,7 @@ class Conductor final : public SetObserver, public WatchListener {
  private:
   // SetObserver; called by the driver.
   void completed(const EntryPtr& entry) override;
-  void ran(const Execution& execution, TimePoint started) override;
+  void ran(const Execution& execution) override;
   void broken(Status status) override;
   void lostTo(std::int32_t rank) override;
   Blame blameFor(std::int32_t rank) override;
@@ -137,7 +137,7 @@ class Conductor final : public SetObserver, public WatchListener {
   void wakeWaiters();
   static void pause(int round);
   static void yield();
-  void record(const Execution& execution, TimePoint started);
+  void record(const Execution& execution);
 
   Bell& bell_;
   RankStates& rankStates_;

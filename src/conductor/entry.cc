@@ -4,7 +4,7 @@
 
 namespace farandole::conductor {
 
-// Every field; one by one, because to make a new one and move the memory over costs ten times this.
+// Every field but `agreed`, which is set before it is read and mostly stays the same; one by one, because to make a new one and move the memory over costs ten times this.
 void Entry::renew() {
   request.name.clear();
   request.meta.renew();
@@ -31,6 +31,7 @@ void Entry::renew() {
   outcome.owned = nullptr;
   handle = 0;
   set = 0;
+  neutral = false;
   exchange.reset();
   place = 0;
   byName = false;

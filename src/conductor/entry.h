@@ -79,6 +79,12 @@ struct Entry final : control::OrderedOperation {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
+  // What all members agree on: the meta of its plan, set when its batch begins. It differs from the
+  // request's meta where members may differ, as in the shape of a scatter, which is the root's.
+  std::shared_ptr<const control::Meta> agreed;
+  // Stands for an operation of the others in a batch, after this member has joined: nobody
+  // submitted it here, and its contribution is neutral elements.
+  bool neutral = false;
   // It needs no agreement; set when it is submitted.
   std::optional<collective::Exchange> exchange;
   Outcome outcome;

@@ -149,10 +149,10 @@ void NameTable::resend(const control::PlanId& plan) {
   }
 }
 
-bool NameTable::partsOf(const control::Batch& batch, bool joinedHere,
-                        std::vector<Execution::Part>& parts) {
+bool NameTable::entriesOf(const control::Batch& batch, bool joinedHere,
+                          std::vector<EntryPtr>& entries) {
   ++batches_;
-  parts.reserve(batch.plans.size());
+  entries.reserve(batch.plans.size());
   for (const control::PlanId& id : batch.plans) {
     if (id.index >= plans_.size()) return false;
     KnownPlan& plan = plans_[id.index];
@@ -163,13 +163,16 @@ bool NameTable::partsOf(const control::Batch& batch, bool joinedHere,
         std::exchange(plan.lastBatch, batches_) == batches_) {
       return false;
     }
-    const bool together = parts.empty() || control::fusible(*parts.front().meta, *plan.meta) ||
-                          isWholeGroup(batch, *parts.front().meta, *plan.meta);
+    const bool together = entries.empty() ||
+                          control::fusible(*entries.front()->agreed, *plan.meta) ||
+                          isWholeGroup(batch, *entries.front()->agreed, *plan.meta);
     if (!together || !control::runsWithout(*plan.meta, batch.joined)) return false;
-    auto& part = parts.emplace_back(nullptr, plan.meta);
-    if (joinedHere) continue;
-    part.entry = found->second.inFlight;
-    if (!part.entry || !fits(*plan.meta, part.entry->request.meta, options_.me)) return false;
+    EntryPtr& entry =
+        entries.emplace_back(joinedHere ? std::make_shared<Entry>() : found->second.inFlight);
+    if (!entry) return false;
+    entry->neutral = joinedHere;
+    entry->agreed = plan.meta;
+    if (!joinedHere && !fits(*plan.meta, entry->request.meta, options_.me)) return false;
   }
   return true;
 }

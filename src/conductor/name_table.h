@@ -22,7 +22,6 @@
 
 #include "base/clock.h"
 #include "conductor/entry.h"
-#include "conductor/execution.h"
 #include "conductor/submission_outbox.h"
 #include "control/messages.h"
 
@@ -78,7 +77,7 @@ class NameTable {
   void resend(const control::PlanId& plan);
   // The parts of a batch, in its order, without entries if this member has joined. False: the batch
   // has something in it that this member has not submitted like this, or that cannot run together.
-  bool partsOf(const control::Batch& batch, bool joinedHere, std::vector<Execution::Part>& parts);
+  bool entriesOf(const control::Batch& batch, bool joinedHere, std::vector<EntryPtr>& entries);
 
   // Ends the flight of that name, and begins the next one's. Null: there was none.
   EntryPtr take(const std::string& name);

@@ -230,7 +230,7 @@ void ProcessSet::handle(control::Define& entry, TimePoint) {
 }
 
 void ProcessSet::handle(control::Batch& entry, TimePoint now) {
-  std::vector<Execution::Part> parts;
+  std::vector<EntryPtr> entries;
   const bool joinedHere =
       std::find(entry.joined.begin(), entry.joined.end(), me()) != entry.joined.end();
   bool consistent = true;
@@ -238,10 +238,11 @@ void ProcessSet::handle(control::Batch& entry, TimePoint now) {
     const MutexLock lock(mutex_);
     // Its operations have failed here, because of a member that has left: the others' will, too.
     if (!over_.ok()) return;
-    consistent = (!joinedHere || join_ != nullptr) && names_.partsOf(entry, joinedHere, parts);
+    consistent = (!joinedHere || join_ != nullptr) && names_.entriesOf(entry, joinedHere, entries);
   }
   if (!consistent) return corrupt("the log names an operation that this rank has not submitted");
-  runner_.start(std::move(parts), static_cast<int>(entry.joined.size()), now, control_->position());
+  runner_.start(std::move(entries), static_cast<int>(entry.joined.size()), now,
+                control_->position());
 }
 
 void ProcessSet::handle(control::Refuse& entry, TimePoint) {
@@ -290,22 +291,22 @@ void ProcessSet::handle(control::Abort& entry, TimePoint) {
 bool ProcessSet::advanceBatch(TimePoint now) {
   const auto ended = runner_.advance(now);
   if (!ended) return false;
-  // Parts of a failed operation may still be under way.
+  // Some of a failed operation may still be running.
   if (ended->failed && endTraffic_) endTraffic_(ended->status);
-  const auto steps = ended->run.steps();
-  for (const auto& step : steps) observer_.ran(step.execution, step.started);
+  const auto executions = ended->run.executions();
+  for (const Execution& each : executions) observer_.ran(each);
   {
     const MutexLock lock(mutex_);
-    for (const auto& step : steps) {
-      for (const auto& part : step.execution.parts()) {
-        if (part.entry) names_.take(part.entry->request.name);
+    for (const Execution& each : executions) {
+      for (const EntryPtr& entry : each.entries()) {
+        if (!entry->neutral) names_.take(entry->request.name);
       }
     }
     zeroCopyBytes_ = communicator_->statistics().zeroCopyBytes;
   }
-  for (const auto& step : steps) {
-    for (const auto& part : step.execution.parts()) {
-      if (part.entry) complete(part.entry, ended->status);
+  for (const Execution& each : executions) {
+    for (const EntryPtr& entry : each.entries()) {
+      if (!entry->neutral) complete(entry, ended->status);
     }
   }
   // A failed engine stays failed, and the others wait for this rank in vain.

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "conductor/entry.h"
 #include "conductor/execution.h"
@@ -16,7 +15,7 @@ class SetObserver {
   virtual ~SetObserver() = default;
   // The entry's outcome is final.
   virtual void completed(const EntryPtr& entry) = 0;
-  virtual void ran(const Execution& execution, TimePoint started) = 0;
+  virtual void ran(const Execution& execution) = 0;
   // The job cannot go on.
   virtual void broken(Status status) = 0;
   // The set has failed because that rank has left.

@@ -260,7 +260,7 @@ class Observer final : public conductor::SetObserver {
  public:
   // Exactly once.
   void completed(const EntryPtr& entry) override { require(!entry->done.exchange(true)); }
-  void ran(const conductor::Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&) override {}
   void broken(Status status) override {
     requireOneLine(status.message());
     over = std::move(status);

@@ -49,7 +49,7 @@ class ProcessSetTest : public ::testing::Test, public conductor::SetObserver {
     if (failure_.ok()) failure_ = entry->outcome.status;
     outcomes_.push_back(entry->outcome.status);
   }
-  void ran(const conductor::Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&) override {}
   void broken(Status status) override {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
   }
