@@ -32,8 +32,7 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   };
   // Collective over all ranks; returns when this rank is connected with rank 0.
   static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config,
-                                                      const StoreAddress& meeting,
-                                                      Deadline deadline);
+                                                      const StoreAddress& store, Deadline deadline);
   ~LinkBootstrap() override;
 
   // What the others need to reach this rank.
