@@ -76,7 +76,7 @@ class BatchRunner {
   // An entry of the log up to there was none that runs.
   void executedUpTo(std::uint64_t position) { executed_ = position; }
   // Until the batch ends: nullopt.
-  std::optional<Ended> advance(TimePoint now);
+  std::optional<Ended> advance(TimePoint now) REQUIRES(driverRole);
   // Forgets the batch that runs, if there is one.
   void giveUp() { running_.reset(); }
 

@@ -69,7 +69,7 @@ void Conductor::addSet(std::unique_ptr<ProcessSet> set) {
 Status Conductor::removeSet(std::int32_t id) {
   std::shared_ptr<ProcessSet> removed;
   {
-    const MutexLock drive(drive_);
+    const Driving driving(drive_);
     const MutexLock lock(mutex_);
     const auto found = sets_.find(id);
     if (found == sets_.end())
@@ -143,7 +143,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
   // When the deadline was looked at: a stop of this process shows in a long time between two looks.
   TimePoint looked = since;
   while (!entry->done.load(std::memory_order_acquire)) {
-    if (drive_.try_lock()) {
+    if (drive_.tryLock()) {
       left = driveUntil(entry, deadline, looked);
       callbacks = direct_.take();
       drive_.unlock();
@@ -248,21 +248,22 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
 }
 
 Duration Conductor::spinLimit() const {
-  const bool network = std::any_of(stepped_.begin(), stepped_.end(),
-                                   [](const auto& set) { return set->awaitsNetwork(); });
+  const bool network =
+      std::any_of(stepped_.begin(), stepped_.end(),
+                  [](const auto& set) REQUIRES(driverRole) { return set->awaitsNetwork(); });
   return network ? std::max(options_.spin, options_.linkSpin) : options_.spin;
 }
 
 Duration Conductor::yieldFor() const {
   // All have submitted what runs, so they are about to drive it.
-  const bool runs =
-      std::any_of(stepped_.begin(), stepped_.end(), [](const auto& set) { return set->runs(); });
+  const bool runs = std::any_of(stepped_.begin(), stepped_.end(),
+                                [](const auto& set) REQUIRES(driverRole) { return set->runs(); });
   return runs ? yieldLimit_.limit() : yieldLimit_.now();
 }
 
 bool Conductor::test(const EntryPtr& entry) {
   if (entry->done.load(std::memory_order_acquire)) return true;
-  if (drive_.try_lock()) {
+  if (drive_.tryLock()) {
     pollAndStep();
     stepDown();
   }
@@ -504,7 +505,7 @@ void Conductor::stop() {
   // Not before the failure is known: a driver that sleeps keeps its role until then.
   endThreads();
   if (!silent_.exchange(false)) return;
-  const MutexLock drive(drive_);
+  const Driving driving(drive_);
   for (const auto& set : stepped_) set->leave();
 }
 
@@ -516,7 +517,7 @@ void Conductor::endThreads() {
   if (background_.joinable()) background_.join();
   DirectCallbacks::Batch callbacks;
   {
-    const MutexLock drive(drive_);
+    const Driving driving(drive_);
     step();  // with the failure set: ends everything in flight and says good-bye to the others
     if (!failedEverything_) failEverything(bell_.failure());
     bell_.awake();
@@ -550,7 +551,7 @@ bool Conductor::backgroundNeeded() const {
 // The sequencer may have nothing of its own in flight for an hour; what the others wait for must
 // still be sequenced, and their stalls be noticed.
 void Conductor::lookAroundIdle() {
-  if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.try_lock()) return;
+  if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.tryLock()) return;
   step();
   lookAround();
   stepDown();
@@ -559,7 +560,7 @@ void Conductor::lookAroundIdle() {
 void Conductor::runInBackground() {
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = backgroundWord_.load(std::memory_order_seq_cst);
-    if (backgroundNeeded() && drive_.try_lock()) {
+    if (backgroundNeeded() && drive_.tryLock()) {
       driveInBackground();
       continue;
     }
@@ -595,7 +596,7 @@ void Conductor::driveInBackground() {
     // Whoever starts to wait meanwhile can take the role without waking this thread.
     drive_.unlock();
     bell_.sleep(bell, limit);
-    if (!drive_.try_lock()) return;
+    if (!drive_.tryLock()) return;
     bell_.awake();
     lookAround();
     idleSince = TimePoint{};

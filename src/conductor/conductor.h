@@ -23,6 +23,7 @@
 #include "conductor/bell.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
+#include "conductor/driver_role.h"
 #include "conductor/entry.h"
 #include "conductor/network.h"
 #include "conductor/process_set.h"
@@ -94,11 +95,11 @@ class Conductor final : public SetObserver, public WatchListener {
 
  private:
   // SetObserver; called by the driver.
-  void completed(const EntryPtr& entry) override;
-  void ran(const Execution& execution) override;
-  void broken(Status status) override;
-  void lostTo(std::int32_t rank) override;
-  Blame blameFor(std::int32_t rank) override;
+  void completed(const EntryPtr& entry) override REQUIRES(driverRole);
+  void ran(const Execution& execution) override REQUIRES(driverRole);
+  void broken(Status status) override REQUIRES(driverRole);
+  void lostTo(std::int32_t rank) override REQUIRES(driverRole);
+  Blame blameFor(std::int32_t rank) override REQUIRES(driverRole);
   bool stopped(std::int32_t rank) override { return rankStates_.stopped(rank); }
   bool gone(std::int32_t rank) override { return rankStates_.gone(rank); }
   std::uint32_t ends() override { return rankStates_.ends(); }
@@ -113,31 +114,32 @@ class Conductor final : public SetObserver, public WatchListener {
   // kCallbacks: there are callbacks to run, without the role.
   enum class Left { kDone, kTimeout, kInterrupted, kCallbacks };
   // looked: when the deadline was looked at last; TimePoint{}: not since something moved.
-  Left driveUntil(const EntryPtr& entry, Deadline& deadline, TimePoint& looked);
+  Left driveUntil(const EntryPtr& entry, Deadline& deadline, TimePoint& looked)
+      REQUIRES(driverRole);
   static bool passed(Deadline& deadline, TimePoint& looked, TimePoint now = Clock::now());
   // How long to spin although nothing moves; and behind that, to yield.
-  Duration spinLimit() const;
-  Duration yieldFor() const;
-  bool step();
+  Duration spinLimit() const REQUIRES(driverRole);
+  Duration yieldFor() const REQUIRES(driverRole);
+  bool step() REQUIRES(driverRole);
   // step, after a look at what has come from other machines.
-  bool pollAndStep();
+  bool pollAndStep() REQUIRES(driverRole);
   // How long the driver may sleep.
-  Deadline sleepLimit(Deadline deadline);
-  void lookAround();
-  void failEverything(const Status& status);
+  Deadline sleepLimit(Deadline deadline) REQUIRES(driverRole);
+  void lookAround() REQUIRES(driverRole);
+  void failEverything(const Status& status) REQUIRES(driverRole);
   // Unlocks drive_, then runs the callbacks of what was completed under it.
-  void stepDown() RELEASE(drive_);
+  void stepDown() RELEASE(driverRole);
   void endThreads();
   void runInBackground();
   // While nobody waits and something is in flight. Called with drive_ held, returns without it.
-  void driveInBackground() RELEASE(drive_);
+  void driveInBackground() RELEASE(driverRole);
   bool backgroundNeeded() const;
   void lookAroundIdle();
   void kickBackground();
   void wakeWaiters();
   static void pause(int round);
   static void yield();
-  void record(const Execution& execution);
+  void record(const Execution& execution) REQUIRES(driverRole);
 
   Bell& bell_;
   RankStates& rankStates_;
@@ -145,17 +147,20 @@ class Conductor final : public SetObserver, public WatchListener {
   observe::Timeline& timeline_;
   const Options options_;
 
-  Mutex drive_;
-  // Guarded by drive_.
-  YieldLimit yieldLimit_;
-  std::vector<std::shared_ptr<ProcessSet>>
-      stepped_;  // what step() goes through; refreshed when setsVersion_ changes
-  std::uint64_t steppedVersion_ = 0;
-  bool failedEverything_ = false;
-  Status brokenBy_;                              // noted inside a step, acted upon after it
-  std::int32_t lostTo_ = -1;                     // the first rank that left when it was needed
-  TimePoint gaveUpSeen_{};                       // when a rank was first seen to have given up
-  std::unordered_map<std::string, int> tracks_;  // of the timeline, by tensor
+  DriveLock drive_;
+  YieldLimit yieldLimit_ GUARDED_BY(driverRole);
+  // What step() goes through; refreshed when setsVersion_ changes.
+  std::vector<std::shared_ptr<ProcessSet>> stepped_ GUARDED_BY(driverRole);
+  std::uint64_t steppedVersion_ GUARDED_BY(driverRole) = 0;
+  bool failedEverything_ GUARDED_BY(driverRole) = false;
+  // Noted inside a step, acted upon after it.
+  Status brokenBy_ GUARDED_BY(driverRole);
+  // The first rank that left when it was needed.
+  std::int32_t lostTo_ GUARDED_BY(driverRole) = -1;
+  // When a rank was first seen to have given up.
+  TimePoint gaveUpSeen_ GUARDED_BY(driverRole){};
+  // Tracks of the timeline, by tensor.
+  std::unordered_map<std::string, int> tracks_ GUARDED_BY(driverRole);
 
   mutable Mutex mutex_;
   std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_ GUARDED_BY(mutex_);

@@ -219,7 +219,7 @@ bool ProcessSet::readLog(TimePoint now) {
     corrupt("the log makes no sense");
     return true;
   }
-  std::visit([&](auto& each) { handle(each, now); }, entry_);
+  std::visit([&](auto& each) REQUIRES(driverRole) { handle(each, now); }, entry_);
   if (!runner_.runs()) runner_.executedUpTo(control_->position());
   return true;
 }
@@ -372,7 +372,8 @@ bool ProcessSet::checkLeavers() {
     if (inFlight_ == orderedInFlight_) return false;
   }
   if (!anythingInFlight()) return false;
-  if (leavers_.any(runner_.position(), [this](int member) { return endBecauseOf(member); })) {
+  if (leavers_.any(runner_.position(),
+                   [this](int member) REQUIRES(driverRole) { return endBecauseOf(member); })) {
     return true;
   }
   leavers_.lookForEnds();
