@@ -336,7 +336,10 @@ Deadline Conductor::sleepLimit(Deadline deadline) {
 }
 
 void Conductor::runs(TimePoint now, bool wasStopped) {
-  if (wasStopped) resumedAt_.store(now, std::memory_order_relaxed);
+  if (wasStopped) {
+    logDebug("was stopped, and runs again");
+    resumedAt_.store(now, std::memory_order_relaxed);
+  }
   ranAt_.store(now, std::memory_order_relaxed);
 }
 
@@ -359,6 +362,9 @@ void Conductor::lookAround() {
 void Conductor::failEverything(const Status& status) {
   failedEverything_ = true;
   const bool shutdown = status.code() == Code::kShutdown;
+  const std::string count = std::to_string(inFlight_.load(std::memory_order_relaxed));
+  logDebug(shutdown ? "shuts down with " + count + " operations in flight"
+                    : "fails all " + count + " operations in flight: " + status.message());
   if (silent_) {
     for (const auto& set : stepped_) set->failAll(status);
     return;
@@ -445,7 +451,9 @@ void Conductor::record(const Execution& execution) {
 }
 
 void Conductor::broken(Status status) {
-  if (brokenBy_.ok()) brokenBy_ = std::move(status);
+  if (!brokenBy_.ok()) return;
+  logDebug("cannot go on: " + status.message());
+  brokenBy_ = std::move(status);
 }
 
 void Conductor::lostTo(std::int32_t rank) {

@@ -115,7 +115,7 @@ bool NameTable::publishDeferred(const std::string& name) {
   return true;
 }
 
-void NameTable::define(control::Define& entry) {
+bool NameTable::define(control::Define& entry) {
   if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
   KnownPlan& plan = plans_[entry.plan.index];
   if (plan.meta && plan.name != entry.name) {
@@ -128,7 +128,7 @@ void NameTable::define(control::Define& entry) {
   plan.generation = entry.plan.generation;
   plan.meta = std::make_shared<const control::Meta>(std::move(entry.meta));
   plan.name = std::move(entry.name);
-  names_[plan.name].plan = entry.plan.index;
+  return std::exchange(names_[plan.name].plan, entry.plan.index) < 0;
 }
 
 EntryPtr NameTable::refuse(const control::Refuse& entry) {

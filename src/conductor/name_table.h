@@ -70,7 +70,8 @@ class NameTable {
   bool anyDeferred() const { return anyDeferred_; }
 
   // What the log says.
-  void define(control::Define& entry);
+  // True: it is the first plan of that name, as far as this member remembers.
+  bool define(control::Define& entry);
   // The operation that is refused, or null if it is not this member's.
   EntryPtr refuse(const control::Refuse& entry);
   // This member's submission named a plan that the sequencer has forgotten.

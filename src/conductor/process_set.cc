@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/log.h"
 #include "base/mutex.h"
 
 namespace farandole::conductor {
@@ -159,6 +160,7 @@ void ProcessSet::publish(const EntryPtr& entry) {
   if (kind != control::Kind::kJoin) return names_.publish(entry);
   join_ = entry;
   outbox_.send(control::Join{});
+  debug("this rank has joined");
 }
 
 void ProcessSet::cancel(const EntryPtr& entry) {
@@ -225,8 +227,16 @@ bool ProcessSet::readLog(TimePoint now) {
 }
 
 void ProcessSet::handle(control::Define& entry, TimePoint) {
-  const MutexLock lock(mutex_);
-  names_.define(entry);
+  // Names that are never used twice are defined all the time, so texts are made only if wanted.
+  const bool tells = logs(LogLevel::kDebug);
+  const std::string what =
+      tells ? "'" + entry.name + "': " + control::describe(entry.meta) : std::string();
+  bool first = false;
+  {
+    const MutexLock lock(mutex_);
+    first = names_.define(entry);
+  }
+  if (tells && first) debug("all members agree on " + what);
 }
 
 void ProcessSet::handle(control::Batch& entry, TimePoint now) {
@@ -251,7 +261,9 @@ void ProcessSet::handle(control::Refuse& entry, TimePoint) {
     const MutexLock lock(mutex_);
     refused = names_.refuse(entry);
   }
-  if (refused) complete(refused, members_.fault(Code::kMismatch, entry.text, entry.culprit));
+  if (!refused) return;
+  debug("refused '" + entry.name + "': " + entry.text);
+  complete(refused, members_.fault(Code::kMismatch, entry.text, entry.culprit));
 }
 
 void ProcessSet::handle(control::Joined& entry, TimePoint) {
@@ -263,6 +275,7 @@ void ProcessSet::handle(control::Joined& entry, TimePoint) {
   }
   if (!join) return corrupt("the log says that everyone has joined, but this rank has not");
   join->outcome.lastJoined = members_.rank(entry.last);
+  debug("all members have joined, the last was rank " + std::to_string(join->outcome.lastJoined));
   complete(join, {});
 }
 
@@ -280,6 +293,7 @@ void ProcessSet::handle(control::Withdrawn& entry, TimePoint) {
     withdrawn = names_.take(entry.name);
   }
   if (!withdrawn) return;
+  debug((withdrawn->byName ? "retracted '" : "withdrew '") + entry.name + "'");
   if (withdrawn->byName) return ordered_->channel().retracted(*withdrawn);
   complete(withdrawn, Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
 }
@@ -383,6 +397,8 @@ bool ProcessSet::checkLeavers() {
 bool ProcessSet::endBecauseOf(int member) {
   const auto leaving = culprits_.leavingOf(member);
   if (!leaving) return false;
+  debug("ends because of rank " + std::to_string(leaving->culprit) + ": " +
+        leaving->status.message());
   observer_.lostTo(leaving->culprit);
   failAll(leaving->status);
   return true;
@@ -430,6 +446,7 @@ void ProcessSet::failAll(const Status& status) {
 }
 
 void ProcessSet::leave() {
+  debug("this rank leaves, with " + std::to_string(inFlight_) + " operations in flight");
   if (ordered_) ordered_->channel().leave();
   control_->leave(runner_.executed());
 }
@@ -440,6 +457,10 @@ void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (entry->byName) ordered_->channel().ended(*entry);
   --inFlight_;
   observer_.completed(entry);
+}
+
+void ProcessSet::debug(const std::string& what) const {
+  logDebug("process set " + std::to_string(id_) + ": " + what);
 }
 
 void ProcessSet::corrupt(const std::string& what) {

@@ -135,6 +135,8 @@ class ProcessSet {
   void handle(control::Abort& entry, TimePoint now) REQUIRES(driverRole);
   void complete(const EntryPtr& entry, Status status) REQUIRES(driverRole);
   void corrupt(const std::string& what) REQUIRES(driverRole);
+  // A debug line about this set: for what is rare, or happens for the first time.
+  void debug(const std::string& what) const;
 
   // Constant, and what lives in it.
   const std::shared_ptr<void> memory_;

@@ -132,6 +132,8 @@ void Watch::post(News news) {
 // A rank of another machine.
 void Watch::judge(const News& news) {
   // One that ends by itself has often given up because of another, whose end is on its way here.
+  logDebug("judges rank " + std::to_string(news.rank) + ": " +
+           (news.status.ok() ? "its end was reported" : news.status.message()));
   for (int i = 0; i < kAccountTries && news.status.ok(); ++i) {
     if (marks_.of(news.rank) != kStillHere || neighbourhood_.failed()) return;
     {
@@ -195,20 +197,21 @@ void Watch::run() {
 }
 
 void Watch::peerEnded(const Peer& peer) {
-  // In good order, or because another one was lost, which is then the one to name.
-  if (marks_.of(peer.rank) != kStillHere) {
+  const std::string who = "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
+                          std::to_string(peer.pid) + ")";
+  const std::uint32_t mark = marks_.of(peer.rank);
+  logDebug(who + " has ended " +
+           (mark == kStillHere ? "without leaving"
+            : hasGivenUp(mark) ? "after it had given up"
+                               : "after it had left"));
+  // If it gave up because another rank was lost, that one is to be named.
+  if (mark != kStillHere) {
     return neighbourhood_.noteGone(
-        peer.localRank,
-        Status(Code::kPeerLost, "rank " + std::to_string(peer.rank) + " on " + peer.host +
-                                    " (process " + std::to_string(peer.pid) +
-                                    ") has left the job while it was needed here")
-            .withRank(peer.rank, peer.host));
+        peer.localRank, Status(Code::kPeerLost, who + " has left the job while it was needed here")
+                            .withRank(peer.rank, peer.host));
   }
   if (neighbourhood_.failed()) return;
-  Status status(
-      Code::kPeerLost,
-      accountOf(peer.rank, "rank " + std::to_string(peer.rank) + " on " + peer.host + " (process " +
-                               std::to_string(peer.pid) + ") has ended without shutting down"));
+  Status status(Code::kPeerLost, accountOf(peer.rank, who + " has ended without shutting down"));
   // A library may end a process as soon as it misses another (Open MPI does, without a word): the
   // end that came first is the cause, though this one was the first to be seen from here.
   if (const auto first = endedBefore(peer.rank)) {

@@ -233,6 +233,12 @@ std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
   return {};
 }
 
+std::string describe(const Meta& meta) {
+  std::string text(name(meta.kind));
+  if (meta.kind == Kind::kBarrier) return text;
+  return text.append(" of ").append(farandole::name(meta.dtype)).append(" ") + show(meta.shape);
+}
+
 bool othersDecideSize(Kind kind) {
   return kind == Kind::kAllgather || kind == Kind::kGather || kind == Kind::kAlltoall ||
          kind == Kind::kScatter;

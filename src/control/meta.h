@@ -95,6 +95,8 @@ bool agree(const Meta& a, const Meta& b);
 // agree.
 std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
                        std::string_view nameB);
+// For the log: "allreduce of float32 [4, 2]".
+std::string describe(const Meta& meta);
 // True if both may be parts of one engine operation.
 bool fusible(const Meta& a, const Meta& b);
 // Whether the result's size depends on what other members bring: nobody knows before they have told
