@@ -9,7 +9,7 @@
 namespace farandole::conductor {
 namespace {
 
-// How many of them, from the first on, are one engine operation.
+// Returns how many of the entries, from the first one on, can be one engine operation.
 std::size_t countTogether(std::span<const EntryPtr> entries) {
   std::size_t count = 1;
   while (count < entries.size() && count < control::kMaxBatchPlans &&
@@ -23,7 +23,7 @@ std::size_t countTogether(std::span<const EntryPtr> entries) {
 
 BatchRun::BatchRun(collective::Communicator& communicator, std::vector<EntryPtr> entries,
                    int joined, TimePoint now) {
-  // All members see the entries in the same order, and divide them alike.
+  // All members see the entries in the same order, so they divide them in the same way.
   const std::size_t all = entries.size();
   for (std::size_t at = 0; at < all;) {
     const auto first = entries.begin() + static_cast<std::ptrdiff_t>(at);

@@ -1,7 +1,7 @@
-// BatchRunner: the batches of the log on their way through the engine, one after another, and how
+// BatchRunner: takes the batches of the log through the engine, one after another, and knows how
 // far the log has been executed.
 //
-// The driver's alone.
+// Called by the driver only.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,32 @@
 
 namespace farandole::conductor {
 
-// A batch on its way through the engine: one execution, or those of a whole group.
+// A batch while it runs: one execution, or those of a whole group.
 //
-// A group runs as a whole or not at all. If others decide how large the result of one of its
-// operations is, its operations come as one batch: first all members learn whether every result fits
-// everywhere, then the operations run one after another. If one does not fit, none runs, and all
-// members know which.
+// A group runs as a whole or not at all. If other members decide how large the result of one of its
+// operations is, the group comes as one batch. First all members learn whether every result fits
+// everywhere, then the operations run one after another. If one result does not fit, no operation
+// runs, and all members know which one it was.
 class BatchRun {
  public:
-  // entries: fusible ones, or a whole group. joined: how many members bring neutral elements.
+  // entries: fusible ones, or a whole group. joined: the number of members that contribute neutral
+  // elements.
   BatchRun(collective::Communicator& communicator, std::vector<EntryPtr> entries, int joined,
            TimePoint now);
 
   collective::Progress progress();
-  // As Operation::moved and Operation::nap.
+  // The same as Operation::moved and Operation::nap.
   bool moved() const { return current().moved(); }
   Duration nap() const { return current().nap(); }
-  // Why it failed.
+  // Says why it failed.
   const Status& status() const { return current().status(); }
 
-  // Set on all members alike, when progress() is kDone: no data has moved.
+  // Why nothing was run. All members have the same answer when progress() is kDone, and no data has
+  // moved.
   struct Refusal {
     Execution::TooSmall output;
-    std::string name;  // of the operation in whose group all this is; empty: it is alone
+    // Of the operation that does not fit, if it is one of a group; otherwise empty.
+    std::string name;
   };
   std::optional<Refusal> refusal() const;
 
@@ -54,7 +57,7 @@ class BatchRun {
 
   std::vector<Execution> executions_;
   std::size_t at_ = 0;
-  bool settled_ = false;  // every result fits
+  bool settled_ = false;  // it is known that every result fits
 };
 
 class BatchRunner {
@@ -62,39 +65,39 @@ class BatchRunner {
   struct Ended {
     BatchRun run;
     Status status;
-    bool failed = false;  // the engine did: some of it may still be running
+    bool failed = false;  // the engine failed: some of the batch may still be running
   };
 
-  // The references outlive it.
+  // The references outlive this object.
   BatchRunner(collective::Communicator& communicator, const Members& members, Culprits& culprits)
       : communicator_(communicator), members_(members), culprits_(culprits) {}
 
-  // While none runs. position: of the log, behind the batch.
+  // Called while no batch runs. position: where the log continues after the batch.
   void start(std::vector<EntryPtr> entries, int joined, TimePoint now, std::uint64_t position) {
     running_.emplace(BatchRun(communicator_, std::move(entries), joined, now), now, position);
   }
-  // An entry of the log up to there was none that runs.
+  // The log has been executed up to there, and its last entry was not a batch.
   void executedUpTo(std::uint64_t position) { executed_ = position; }
-  // Until the batch ends: nullopt.
+  // Returns nullopt until the batch has ended.
   std::optional<Ended> advance(TimePoint now) REQUIRES(driverRole);
   // Forgets the batch that runs, if there is one.
   void giveUp() { running_.reset(); }
 
   bool runs() const { return running_.has_value(); }
-  // Of the batch that runs: where the log goes on behind it, and when it began.
+  // Where the log continues after the batch that runs, and when that batch began.
   std::optional<std::uint64_t> position() const {
     return running_ ? std::optional(running_->position) : std::nullopt;
   }
   std::optional<TimePoint> since() const {
     return running_ ? std::optional(running_->since) : std::nullopt;
   }
-  // As Operation::moved, of the batch that runs.
+  // The same as Operation::moved, for the batch that runs.
   bool moved() const { return running_->run.moved(); }
   Duration nap() const { return running_ ? running_->run.nap() : Duration::max(); }
 
-  // Everything in the log before this has been done.
+  // Everything in the log before this position has been executed.
   std::uint64_t executed() const { return executed_; }
-  // How many batches have ended.
+  // The number of batches that have ended.
   std::uint64_t ended() const { return ended_; }
 
  private:

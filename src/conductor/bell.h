@@ -20,14 +20,15 @@ class Bell {
  public:
   virtual ~Bell() = default;
 
-  // Wakes the driver, if it sleeps. Any thread.
+  // Wakes the driver if it sleeps. Any thread may call it.
   virtual void ring() = 0;
   virtual std::uint32_t announceSleep() = 0;
-  // Until it is rung, the deadline, or a signal: false only for a signal.
+  // Sleeps until the bell is rung, the deadline has passed or a signal has arrived. Returns false
+  // only for a signal.
   virtual bool sleep(std::uint32_t seen, Deadline deadline) = 0;
   virtual void awake() = 0;
 
-  // This rank cannot go on. The first status stays; wakes the driver. Any thread.
+  // This rank cannot go on: keeps the first status and wakes the driver. Any thread may call it.
   virtual void fail(Status status) = 0;
   virtual bool failed() const = 0;
   virtual Status failure() const = 0;  // only when failed()

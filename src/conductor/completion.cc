@@ -88,7 +88,7 @@ void CompletionThread::stop() {
 void CompletionThread::run() {
   id_ = std::this_thread::get_id();
   runCallbacks();
-  id_ = std::thread::id();  // another thread may be given the same one
+  id_ = std::thread::id();  // another thread may get the same id
 }
 
 void CompletionThread::runCallbacks() {

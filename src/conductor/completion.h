@@ -1,5 +1,5 @@
-// What happens when an operation is done, besides waking whoever waits: queues that a program
-// polls, and callbacks on the one completion thread.
+// What happens when an operation is done, besides waking the threads that wait for it: queues that
+// a program polls, and callbacks on the completion thread.
 #pragma once
 
 #include <atomic>
@@ -24,20 +24,20 @@ struct Completion {
   Code code = Code::kOk;
 };
 
-// Completions in the order they happened, with an eventfd that is readable while there are any.
-// Thread-safe.
+// Completions in the order in which they happened, with an eventfd that is readable while there are
+// any. Thread-safe.
 class CompletionQueue {
  public:
   static Result<std::shared_ptr<CompletionQueue>> create();
 
-  // A completion will be pushed / will not be pushed after all.
+  // expect: a completion will be pushed. forget: it will not be pushed after all.
   void expect();
   void forget();
   void push(const Completion& completion);
   std::size_t pop(Completion* out, std::size_t capacity);
   int eventFd() const { return event_.get(); }
-  // False if completions are still expected after that time. (An operation is seen to be done a
-  // moment before its completion is here.)
+  // Returns false if completions are still expected after that time. (An operation is done a moment
+  // before its completion is pushed.)
   bool awaitQuiet(Duration timeout);
 
  private:
@@ -49,16 +49,17 @@ class CompletionQueue {
   std::int64_t expected_ GUARDED_BY(mutex_) = 0;
 };
 
-// Runs callbacks, one after the other, on a thread of its own that is started for the first one.
+// Runs callbacks one after another on a thread of its own, which is started for the first one.
 // Thread-safe.
 class CompletionThread {
  public:
   ~CompletionThread() { stop(); }
 
-  // Before the first post; again is cheap.
+  // Must be called before the first post. Further calls are cheap.
   Status start();
   void post(std::function<void()> callback);
-  // Runs what was posted, then ends; later posts are dropped. Must not be called from a callback.
+  // Runs what was posted and ends the thread. Later posts are dropped. Must not be called from a
+  // callback.
   void stop();
   bool isCurrent() const {
     return id_.load(std::memory_order_relaxed) == std::this_thread::get_id();

@@ -5,7 +5,7 @@
 namespace farandole::conductor {
 namespace {
 
-// The watch hears of an end, and judges it, within this time.
+// The watch learns of an end and judges it within this time.
 constexpr Duration kCulpritKnown = std::chrono::milliseconds(800);
 
 }  // namespace

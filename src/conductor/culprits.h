@@ -1,7 +1,7 @@
-// Culprits: who is to blame when an operation fails or a member leaves. Whoever notices first is
-// seldom the one: ranks give up because of each other.
+// Culprits: finds the rank that is to blame when an operation fails or a member leaves. It is
+// seldom the rank that was noticed first, because ranks give up because of each other.
 //
-// The driver's alone.
+// Called by the driver only.
 #pragma once
 
 #include <optional>
@@ -15,20 +15,21 @@ namespace farandole::conductor {
 
 class Culprits {
  public:
-  // The references outlive it.
+  // The references outlive this object.
   Culprits(SetObserver& observer, const Members& members)
       : observer_(observer), members_(members) {}
 
-  // Makes the status of a failed operation name the one to blame. An engine sees only that a
-  // connection ended; whose fault that was is known a moment later: false until then. failedAt:
-  // when it was first asked, TimePoint{} before that.
+  // Makes the status of a failed operation name the rank that is to blame. An engine sees only that
+  // a connection has ended; the cause is known a moment later. Returns false until then. failedAt:
+  // when this was first asked; TimePoint{} before.
   bool find(Status& status, TimePoint& failedAt, TimePoint now) REQUIRES(driverRole);
 
   struct Leaving {
     Status status;
     std::int32_t culprit = -1;  // rank
   };
-  // Why that member, which is needed here, has left; nullopt: the true cause is not known yet.
+  // Returns why that member, which is needed here, has left; nullopt while the cause is not known
+  // yet.
   std::optional<Leaving> leavingOf(int member) REQUIRES(driverRole);
 
  private:

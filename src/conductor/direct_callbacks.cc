@@ -9,7 +9,7 @@
 namespace farandole::conductor {
 namespace {
 
-// What this thread has still to run; null: it is in no callback.
+// What this thread still has to run. Null: it is not in a callback.
 thread_local std::deque<std::function<void()>>* running = nullptr;
 
 }  // namespace
@@ -28,10 +28,10 @@ void DirectCallbacks::runAll(Batch batch) {
                                          std::move_iterator(batch.end()));
   running = &mine;
   while (!mine.empty()) {
-    // What it holds is given back before it counts as through.
+    // The callback is destroyed before it counts as finished.
     std::exchange(mine.front(), nullptr)();
     mine.pop_front();
-    // Release: whoever sees that nothing is owed sees what the callback did.
+    // Release: a thread that sees that nothing is owed also sees what the callback did.
     owed_.fetch_sub(1, std::memory_order_release);
   }
   running = nullptr;

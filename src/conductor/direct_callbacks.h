@@ -1,9 +1,9 @@
-// DirectCallbacks: callbacks that run on whichever thread drove their operations to the end, once
-// it has let go of that role: nobody has to be woken for them.
+// DirectCallbacks: callbacks that run on the thread that drove their operations to the end, after
+// that thread has given up the role of the driver. So no thread has to be woken for them.
 //
-// A callback may submit, test and release: so none runs while drive_ is held, and none inside of
-// another one. What completes while a callback drives a little (test) is run by the same thread
-// when that callback has returned.
+// A callback may submit, test and release. Therefore none runs on a driver, and none inside another
+// callback. What completes while a callback calls test is run by the same thread when that callback
+// has returned.
 #pragma once
 
 #include <atomic>
@@ -20,26 +20,28 @@ class DirectCallbacks {
  public:
   using Batch = std::vector<std::function<void()>>;
 
-  // The driver's: noted while it drives, taken before it lets go.
+  // The driver adds callbacks while it drives, and takes them before it gives up the role.
   void add(std::function<void()> callback) REQUIRES(driverRole);
   bool any() const REQUIRES(driverRole) { return !due_.empty(); }
   Batch take() REQUIRES(driverRole) { return std::exchange(due_, {}); }
 
-  // Any thread, with no lock held. Returns when they have run; from inside of a callback at once.
+  // Any thread may call it, holding no lock. Returns when the callbacks have run; inside a callback
+  // it returns at once, and they run later.
   void run(Batch batch) {
     if (!batch.empty()) runAll(std::move(batch));
   }
-  // Until everything noted has run, on whatever thread. Not from a callback.
+  // Waits until everything that was added has run, on whatever thread. Must not be called from a
+  // callback.
   void awaitAll() const;
 
-  // Whether the calling thread is inside of a callback.
+  // True if the calling thread is inside a callback.
   static bool isInside();
 
  private:
   void runAll(Batch batch);
 
   Batch due_ GUARDED_BY(driverRole);
-  std::atomic<std::int64_t> owed_{0};  // noted, and not yet through
+  std::atomic<std::int64_t> owed_{0};  // added, and not finished yet
 };
 
 }  // namespace farandole::conductor

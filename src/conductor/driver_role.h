@@ -1,8 +1,8 @@
 // The role of the driver (docs/threads.md), as clang's -Wthread-safety knows it.
 //
 // What only the driver touches is GUARDED_BY(driverRole), and what only the driver calls says
-// REQUIRES(driverRole). A thread gets the role from the DriveLock of its conductor. A process has one
-// conductor at a time, so one name is enough for the role; the object is never read.
+// REQUIRES(driverRole). A thread gets the role from the DriveLock of its conductor. A process has
+// one conductor at a time, so one name is enough for the role. The object itself is never read.
 #pragma once
 
 #include "base/mutex.h"
@@ -12,8 +12,8 @@ namespace farandole::conductor {
 class CAPABILITY("role") DriverRole {};
 inline DriverRole driverRole;
 
-// Whoever holds it is the driver. Its functions are not checked themselves: to clang they take the
-// role, and in fact they take the mutex.
+// The thread that holds it is the driver. Its functions are not checked themselves: to clang they
+// take the role, and in fact they take the mutex.
 class DriveLock {
  public:
   void lock() ACQUIRE(driverRole) NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
@@ -26,7 +26,7 @@ class DriveLock {
   Mutex mutex_;
 };
 
-// The thread is the driver while this lives.
+// Makes the calling thread the driver while it lives.
 class SCOPED_CAPABILITY Driving {
  public:
   explicit Driving(DriveLock& drive) ACQUIRE(driverRole) : drive_(drive) { drive_.lock(); }

@@ -4,7 +4,9 @@
 
 namespace farandole::conductor {
 
-// Every field but `agreed`, which is set before it is read and mostly stays the same; one by one, because to make a new one and move the memory over costs ten times this.
+// Resets every field but `agreed`, which is set before it is read and mostly stays the same. It
+// does so one by one, because making a new entry and moving the memory over would cost ten times as
+// much.
 void Entry::renew() {
   request.name.clear();
   request.meta.renew();

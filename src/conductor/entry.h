@@ -1,8 +1,8 @@
-// Entry: one submitted operation, from submission until its handle is released.
+// Entry: one submitted operation, from its submission until its handle is released.
 //
-// Shared between the table of handles, the process set that runs it and whoever waits. Before
-// `done` the driver owns the outcome; after it (store with release, load with acquire) the outcome
-// never changes again.
+// The table of handles, the process set that runs the operation and the threads that wait for it
+// share the entry. The driver owns the outcome until `done` is set. After that (stored with
+// release, loaded with acquire) the outcome never changes.
 #pragma once
 
 #include <atomic>
@@ -30,16 +30,16 @@ class CompletionQueue;
 using OutputAllocator =
     std::function<void*(std::size_t bytes, const std::vector<std::int64_t>& shape)>;
 
-// Of an output that the library or the caller's allocator provides.
+// The room in an output that the library or the caller's allocator provides.
 inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
-// A checked request: what api/ makes of a farandole_request.
+// A request after it was checked: what api/ makes of a farandole_request.
 struct Request {
   std::string name;    // empty: named by call order
   control::Meta meta;  // root is a member index; for send and recv the peer (or kAnyRank)
   const void* input = nullptr;
   void* output = nullptr;
-  // The room there. Nothing behind it is written, whatever the other ranks say.
+  // The room in the output. Nothing is written beyond it, whatever other ranks say.
   std::int64_t outputBytes = kNoLimit;
   std::vector<std::int64_t> splits;  // alltoall, scatter
   std::int32_t tag = 0;
@@ -72,33 +72,35 @@ struct Entry final : control::OrderedOperation {
   const std::string& orderedName() const override { return request.name; }
   const control::Meta& orderedMeta() const override { return request.meta; }
   TimePoint orderedSince() const override { return submitted; }
-  // To be used for another operation, once done; keeps what memory it has.
+  // Prepares a finished entry for another operation. It keeps the memory that it has.
   void renew();
 
-  std::uint64_t handle = 0;  // 0: nobody but its caller knows of it
+  std::uint64_t handle = 0;  // 0: only its caller knows the entry
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
-  // What all members agree on: the meta of its plan, set when its batch begins. It differs from the
-  // request's meta where members may differ, as in the shape of a scatter, which is the root's.
+  // What all members have agreed on: the meta of its plan, set when its batch begins. It may differ
+  // from the request's meta where members may differ; the shape of a scatter, for instance, is the
+  // root's.
   std::shared_ptr<const control::Meta> agreed;
-  // Stands for an operation of the others in a batch, after this member has joined: nobody
-  // submitted it here, and its contribution is neutral elements.
+  // True for an entry that stands for an operation of the other members after this one has joined.
+  // It was not submitted here, and its contribution is neutral elements.
   bool neutral = false;
-  // It needs no agreement; set when it is submitted.
+  // Set at submission for an operation that needs no agreement.
   std::optional<collective::Exchange> exchange;
   Outcome outcome;
   std::atomic<bool> done{false};
 };
 using EntryPtr = std::shared_ptr<Entry>;
 
-// For messages: the caller's name for it, or which one it was.
+// What messages call it: the caller's name, or its number among the ordered operations.
 std::string nameOf(const Entry& entry);
 
-// Noted in the entry's outcome, with its size and shape: that one, or with so many rows instead of
-// its first dimension (a scalar then becomes a vector). An error if the caller's memory is
-// smaller: the last guard, for what is the caller's mistake or another rank's has been refused
-// before.
+// Provides the memory that the result goes into: the caller's, what the caller's allocator returns,
+// or memory that the library owns. It is noted in the entry's outcome, with its size and shape.
+// rows replaces the first dimension of the shape (a scalar then becomes a vector). An error if the
+// caller's memory is too small. That is the last guard: mistakes of the caller or of another rank
+// have been refused before.
 Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape,
                             std::optional<std::int64_t> rows = std::nullopt);
 

@@ -13,15 +13,15 @@ std::int64_t sum(std::span<const std::int64_t> values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
-// `memory` after the elements of the members before this one.
+// Returns where a member's elements begin in `memory`, which holds those of all members in order.
 const std::byte* placeOf(int member, const void* memory, std::span<const std::int64_t> counts,
                          DType dtype) {
   const auto before = static_cast<std::size_t>(sum(counts.first(static_cast<std::size_t>(member))));
   return static_cast<const std::byte*>(memory) + before * sizeOf(dtype);
 }
 
-// Behind what is there: the rows of each member, as given, or as even as possible with the first
-// ones being larger.
+// Appends the rows of each member: the given ones, or an even division in which the first members
+// get the larger shares.
 void appendSplits(std::vector<std::int64_t>& to, std::span<const std::int64_t> given,
                   std::int64_t rows, int members) {
   if (!given.empty()) {
@@ -40,24 +40,24 @@ Execution::Execution(collective::Communicator& communicator, std::vector<EntryPt
     : communicator_(communicator),
       entries_(std::move(entries)),
       joined_(joined),
-      way_(wayOf(entries_.front()->agreed->kind)),
+      stages_(stagesOf(entries_.front()->agreed->kind)),
       startedAt_(now),
-      settled_(way_.exchange == nullptr) {}
+      settled_(stages_.exchange == nullptr) {}
 
-Execution::Way Execution::wayOf(control::Kind kind) {
+Execution::Stages Execution::stagesOf(control::Kind kind) {
   using E = Execution;
   switch (kind) {
     case control::Kind::kAllreduce: return {&E::startAllreduce};
     case control::Kind::kAllgather:
-      return {&E::startAllgather, &E::exchangeRows, &E::weighAllgather};
+      return {&E::startAllgather, &E::exchangeRows, &E::checkAllgather};
     case control::Kind::kBroadcast: return {&E::startBroadcast};
     case control::Kind::kAlltoall:
-      return {&E::startAlltoall, &E::exchangeSplits, &E::weighAlltoall};
+      return {&E::startAlltoall, &E::exchangeSplits, &E::checkAlltoall};
     case control::Kind::kReducescatter: return {&E::startReducescatter};
     case control::Kind::kReduce: return {&E::startReduce};
-    case control::Kind::kGather: return {&E::startGather, &E::exchangeRows, &E::weighGather};
+    case control::Kind::kGather: return {&E::startGather, &E::exchangeRows, &E::checkGather};
     case control::Kind::kScatter:
-      return {&E::startScatter, &E::exchangeRootsSplits, &E::weighScatter};
+      return {&E::startScatter, &E::exchangeRootsSplits, &E::checkScatter};
     case control::Kind::kBarrier:
     case control::Kind::kJoin:
     case control::Kind::kSend:
@@ -68,13 +68,13 @@ Execution::Way Execution::wayOf(control::Kind kind) {
 
 collective::Progress Execution::settle() {
   if (!settled_) {
-    if (operation_ == nullptr) operation_ = (this->*way_.exchange)();
+    if (operation_ == nullptr) operation_ = (this->*stages_.exchange)();
     const collective::Progress now = operation_->progress();
     if (now == collective::Progress::kPending) return now;
     if (now == collective::Progress::kFailed) {
       status_ = operation_->status();
       state_ = now;
-    } else if (!(this->*way_.weigh)()) {
+    } else if (!(this->*stages_.check)()) {
       state_ = tooSmall_ ? collective::Progress::kDone : collective::Progress::kFailed;
     }
     settled_ = true;
@@ -88,7 +88,7 @@ collective::Progress Execution::progress() {
   if (state_ != collective::Progress::kPending) return state_;
   if (!started_) {
     started_ = true;
-    operation_ = (this->*way_.start)();
+    operation_ = (this->*stages_.start)();
   }
   const collective::Progress now =
       operation_ == nullptr ? collective::Progress::kFailed : operation_->progress();
@@ -107,7 +107,7 @@ void Execution::finish() {
     const auto& request = entry->request;
     const bool copiesAtRoot = entry->agreed->kind == control::Kind::kBroadcast &&
                               communicator_.rank() == entry->agreed->root;
-    // The engine sends a root's data from where it lies.
+    // The engine sends a root's data from its input, so the output still needs it.
     if (copiesAtRoot && entry->outcome.data != request.input && entry->outcome.bytes > 0) {
       std::memcpy(entry->outcome.data, request.input, entry->outcome.bytes);
     }
@@ -151,7 +151,7 @@ void* Execution::outputFor(Entry& entry, std::optional<std::int64_t> rows) {
 
 Scale Execution::scaleOf(const control::Meta& meta) const {
   Scale scale{meta.prescale, meta.postscale, 1};
-  // Those that have joined do not count: the average is over the ranks that brought data.
+  // Members that have joined do not count: the average is over the members that brought data.
   if (meta.op == ReduceOp::kAverage) scale.divisor = communicator_.size() - joined_;
   return scale;
 }
@@ -190,7 +190,7 @@ collective::OperationPtr Execution::startBroadcast() {
     if (out == nullptr) return nullptr;
     const bool root = communicator_.rank() == first.root;
     const void* in = root && !entry->neutral ? entry->request.input : out;
-    // A root's piece is only read; what the user wants as output is copied in finish().
+    // The root's piece is only read. If the caller wants it in another output, finish() copies it.
     pieces.push_back({in, root ? const_cast<void*>(in) : out, entry->agreed->elements()});
   }
   return communicator_.broadcast(pieces, first.dtype, first.root);
@@ -267,7 +267,7 @@ bool Execution::takeRows(std::int64_t rowBytes) {
     sizes_[i] = gathered_[2 * i + 1];
     if (!addRows(sizes_[i], rowBytes, rows_)) return false;
   }
-  // As much of the input is read.
+  // That many rows of the input will be read.
   if (sizes_[static_cast<std::size_t>(communicator_.rank())] != mine_[1]) {
     status_ = Status::internal("the ranks' rows have been garbled");
     return false;
@@ -276,7 +276,7 @@ bool Execution::takeRows(std::int64_t rowBytes) {
   return true;
 }
 
-bool Execution::weighAllgather() {
+bool Execution::checkAllgather() {
   const std::int64_t row = rowBytes();
   if (!takeRows(row)) return false;
   for (int i = 0; i < communicator_.size(); ++i) {
@@ -305,7 +305,7 @@ collective::OperationPtr Execution::startAllgather() {
   return communicator_.allgather(in, out, counts_, entry.agreed->dtype);
 }
 
-bool Execution::weighGather() {
+bool Execution::checkGather() {
   const std::int64_t row = rowBytes();
   const int root = entries_.front()->agreed->root;
   return takeRows(row) && hasRoom(root, gathered_[2 * static_cast<std::size_t>(root)], rows_ * row);
@@ -336,7 +336,7 @@ collective::OperationPtr Execution::exchangeSplits() {
   return exchange();
 }
 
-bool Execution::weighAlltoall() {
+bool Execution::checkAlltoall() {
   const auto members = static_cast<std::size_t>(communicator_.size());
   const std::int64_t row = rowBytes();
   const auto ofMember = [&](std::size_t i) {
@@ -387,11 +387,12 @@ collective::OperationPtr Execution::exchangeRootsSplits() {
   return exchange();
 }
 
-bool Execution::weighScatter() {
+bool Execution::checkScatter() {
   const auto members = static_cast<std::size_t>(communicator_.size());
   const int root = entries_.front()->agreed->root;
   const auto at = static_cast<std::size_t>(root);
-  // The root's splits lie behind its room; the root itself reads its input by its own.
+  // The root's splits follow its room. The root itself uses its own copy, because it reads its
+  // input by them.
   const std::span splits = communicator_.rank() == root
                                ? std::span(mine_).subspan(1, members)
                                : std::span(gathered_).subspan(at + 1, members);

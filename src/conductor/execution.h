@@ -1,8 +1,8 @@
-// Execution: one batch on its way through the engine.
+// Execution: one engine operation over the entries of a batch.
 //
-// Gives every part of the batch its place in one engine operation, finds out sizes that differ
-// between ranks (a tiny exchange before the data, which also tells everybody how much room there is
-// for the results), provides outputs, and brings neutral elements for a rank that has joined. Owned
+// It turns the entries into the arguments of the engine and provides their outputs. Where other
+// members decide how large a result is, it exchanges the sizes first, together with the room that
+// each member has for the result. For a rank that has joined it contributes neutral elements. Owned
 // and advanced by the driver.
 #pragma once
 
@@ -18,44 +18,45 @@ namespace farandole::conductor {
 
 class Execution {
  public:
-  // Somebody's output that the result does not fit into.
+  // An output of a member that the result does not fit into.
   struct TooSmall {
     int member = 0;
     std::int64_t room = 0;  // bytes
     std::int64_t needed = 0;
   };
 
-  // entries: one, or several fusible ones, each with its agreed meta. joined: how many members bring
-  // neutral elements.
+  // entries: one, or several fusible ones, each with its agreed meta. joined: the number of members
+  // that contribute neutral elements.
   Execution(collective::Communicator& communicator, std::vector<EntryPtr> entries, int joined,
             TimePoint now);
-  // Called instead of the time above when it begins later than it was made.
+  // Replaces the time given above if it begins later than it was made.
   void begins(TimePoint now) { startedAt_ = now; }
 
-  // Until all members know whether the results fit: kDone, with tooSmall() if one does not. At once
-  // where every member knows the size.
+  // Exchanges the sizes. kDone when all members know whether the results fit; tooSmall() is set if
+  // one does not. kDone at once if the sizes are known without an exchange.
   collective::Progress settle();
   collective::Progress progress();
-  // As Operation::moved.
+  // The same as Operation::moved.
   bool moved() const { return operation_ != nullptr && operation_->moved(); }
-  // As Operation::nap.
+  // The same as Operation::nap.
   Duration nap() const { return operation_ != nullptr ? operation_->nap() : Duration::zero(); }
-  // Why it failed. The entries' outcomes (except status) are filled in when progress() is kDone.
+  // Says why it failed.
   const Status& status() const { return status_; }
-  // Set on all members alike, when settle() or progress() is kDone: no data has moved, nothing has
-  // been written.
+  // All members have the same answer when settle() or progress() is kDone. If it is set, no data
+  // has moved and nothing was written.
   const std::optional<TooSmall>& tooSmall() const { return tooSmall_; }
   const std::vector<EntryPtr>& entries() const { return entries_; }
   TimePoint startedAt() const { return startedAt_; }
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  // How an operation goes. Where others decide how large the result is, sizes are exchanged and
-  // weighed first: false if the result does not fit somewhere, or if they make no sense.
-  struct Way {
+  // The stages of an operation. If other members decide how large the result is, sizes are
+  // exchanged and checked first. The check returns false if the result does not fit somewhere, or
+  // if the sizes are impossible.
+  struct Stages {
     collective::OperationPtr (Execution::*start)();
     collective::OperationPtr (Execution::*exchange)() = nullptr;
-    bool (Execution::*weigh)() = nullptr;
+    bool (Execution::*check)() = nullptr;
   };
 
   collective::OperationPtr startAllreduce();
@@ -63,42 +64,44 @@ class Execution {
   collective::OperationPtr startReduce();
   collective::OperationPtr startReducescatter();
   collective::OperationPtr startBarrier();
-  // The exchange: mine_ of every member, which begins with the room for its output, into gathered_.
-  // counts_: how many numbers each member tells.
+  // Gathers mine_ of all members into gathered_. mine_ begins with the room for this member's
+  // output; counts_ says how many numbers each member contributes.
   collective::OperationPtr exchange();
   collective::OperationPtr exchangeRows();
-  bool weighAllgather();
+  bool checkAllgather();
   collective::OperationPtr startAllgather();
-  bool weighGather();
+  bool checkGather();
   collective::OperationPtr startGather();
   collective::OperationPtr exchangeSplits();
-  bool weighAlltoall();
+  bool checkAlltoall();
   collective::OperationPtr startAlltoall();
   collective::OperationPtr exchangeRootsSplits();
-  bool weighScatter();
+  bool checkScatter();
   collective::OperationPtr startScatter();
 
-  static Way wayOf(control::Kind kind);
+  static Stages stagesOf(control::Kind kind);
   void finish();
 
-  // Memory for an entry's output, noted in its outcome; nullptr and a status if there is none. rows:
-  // as provideOutput's.
+  // Provides memory for an entry's output and notes it in the outcome. Returns nullptr and sets the
+  // status if there is none. rows: as for provideOutput.
   void* outputFor(Entry& entry, std::optional<std::int64_t> rows = std::nullopt);
   void* scratch(std::size_t bytes);
   std::int64_t room() const;
-  // Bytes of one row of the only entry.
+  // The bytes of one row of the only entry.
   std::int64_t rowBytes() const;
-  // Adds rows that were told; false, and a status: that cannot be, or all of them have too many
-  // bytes.
+  // Adds a member's rows to the total. Returns false and sets the status if the number is
+  // impossible, or if the total has too many bytes.
   bool addRows(std::int64_t rows, std::int64_t rowBytes, std::int64_t& total);
-  // The end of the exchange of rows: sizes_, counts_ and rows_.
+  // Takes sizes_, counts_ and rows_ from the exchange of rows.
   bool takeRows(std::int64_t rowBytes);
-  // sizes_ as elements into counts_.
+  // Computes counts_, in elements, from sizes_, in rows.
   void countElements();
-  // Whether a result of so many bytes fits into that member's output; all members answer alike.
+  // True if a result of that many bytes fits into that member's output. All members compute the
+  // same answer.
   bool hasRoom(int member, std::int64_t room, std::int64_t needed);
-  // The entry's input, or a copy of it: engines write outputs while they still send inputs. The one
-  // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
+  // Returns the entry's input, or a copy if it overlaps the output: engines write outputs while
+  // they still send inputs. Only at `own` may the two overlap, because the input's data belongs
+  // there in the output.
   const void* inputBeside(Entry& entry, std::int64_t count, const void* out, std::int64_t outCount,
                           const void* own);
   Scale scaleOf(const control::Meta& meta) const;
@@ -107,7 +110,7 @@ class Execution {
   collective::Communicator& communicator_;
   std::vector<EntryPtr> entries_;
   const int joined_;
-  const Way way_;
+  const Stages stages_;
   TimePoint startedAt_;
   bool settled_;  // every member knows whether the results fit
   bool started_ = false;
@@ -117,10 +120,10 @@ class Execution {
   std::int64_t bytes_ = 0;
 
   std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
-  std::vector<std::int64_t> mine_;      // what this rank tells in the exchange
-  std::vector<std::int64_t> gathered_;  // what all members told, one after another
-  // Weighed, by member: rows that come from there (of a scatter: go there), the same in elements,
-  // and all those rows.
+  std::vector<std::int64_t> mine_;      // what this member contributes to the exchange
+  std::vector<std::int64_t> gathered_;  // what all members have contributed, one after another
+  // By member: the rows that come from it (in a scatter: go to it), the same in elements, and the
+  // sum of the rows.
   std::vector<std::int64_t> sizes_;
   std::vector<std::int64_t> counts_;
   std::int64_t rows_ = 0;

@@ -1,9 +1,10 @@
-// LeaveMarks: the leave mark (leave_mark.h) of every rank of the job. Those of this machine lie in
-// shared memory; those of other machines are told by the control channels. Thread-safe.
+// LeaveMarks: the leave mark (rank_states.h) of every rank of the job. Marks of this machine's
+// ranks lie in shared memory; those of other machines arrive through the control channels.
+// Thread-safe.
 //
-// Other ranks can overwrite what lies in shared memory, so a mark counts only if it bears the seal
-// of its rank and can be true, and the first one that was seen stays. What this rank has said
-// itself it does not read from there.
+// Other ranks can overwrite what lies in shared memory. So a mark counts only if it bears the seal
+// of its rank and is possible, and the first one that was seen stays. This rank does not read its
+// own mark from there.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace farandole::conductor {
 class LeaveMarks {
  public:
   // localRanks: for every rank its local rank, or -1 if it is on another machine. The neighbourhood
-  // outlives this.
+  // outlives this object.
   LeaveMarks(machine::Neighbourhood& neighbourhood, std::vector<int> localRanks)
       : neighbourhood_(neighbourhood),
         localRanks_(std::move(localRanks)),
@@ -28,7 +29,7 @@ class LeaveMarks {
             localRanks_.begin())),
         known_(localRanks_.size()) {}
 
-  // Of that rank on this machine; -1: it is on another one.
+  // That rank's local rank, or -1 if it is on another machine.
   int localRank(std::int32_t rank) const { return localRanks_[static_cast<std::size_t>(rank)]; }
 
   std::uint32_t of(std::int32_t rank) const {
@@ -39,13 +40,13 @@ class LeaveMarks {
     if (said && canBe(*said)) set(at, static_cast<std::uint32_t>(*said));
     return known_[at].load(std::memory_order_acquire);
   }
-  // By and for this rank. The first one stays.
+  // Sets the mark of this rank. The first one stays.
   void leave(std::uint32_t mark) {
     if (!set(me_, mark)) return;
     word(neighbourhood_.rank()).store(mark, neighbourhood_.epoch(), neighbourhood_.rank());
   }
   std::uint32_t mine() const { return known_[me_].load(std::memory_order_acquire); }
-  // What a rank of another machine has said. The first one stays.
+  // Notes what a rank of another machine has said. The first mark stays.
   void note(std::int32_t rank, std::uint32_t mark) {
     const auto at = static_cast<std::size_t>(rank);
     if (localRanks_[at] < 0 && canBe(mark)) set(at, mark);
@@ -60,7 +61,7 @@ class LeaveMarks {
   machine::SealedWord& word(int localRank) const {
     return neighbourhood_.header().leaves[localRank].mark;
   }
-  // Whoever is blamed is a rank of this job.
+  // A rank that is blamed must be a rank of this job.
   bool canBe(std::uint64_t mark) const {
     return mark == kLeftInGoodOrder ||
            (mark > kLeftInGoodOrder && mark < gaveUpBecauseOf(0) + localRanks_.size());
@@ -69,7 +70,8 @@ class LeaveMarks {
   machine::Neighbourhood& neighbourhood_;
   const std::vector<int> localRanks_;
   const std::size_t me_;
-  mutable std::vector<std::atomic<std::uint32_t>> known_;  // by rank: what was seen or told first
+  // By rank: the first mark that was seen or received.
+  mutable std::vector<std::atomic<std::uint32_t>> known_;
 };
 
 }  // namespace farandole::conductor

@@ -1,6 +1,6 @@
-// Leavers: which members can do nothing more for what is in flight here.
+// Leavers: finds the members that can do nothing more for what is in flight here.
 //
-// The driver's alone.
+// Called by the driver only.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace farandole::conductor {
 
 class Leavers {
  public:
-  // The references outlive it. oneMachine: all members are on this one.
+  // The references outlive this object. oneMachine: all members are on this machine.
   Leavers(control::ControlChannel& control, const Members& members, SetObserver& observer,
           bool oneMachine)
       : control_(control), observer_(observer), oneMachine_(oneMachine) {
@@ -24,8 +24,8 @@ class Leavers {
     }
   }
 
-  // At the end of a step that has found nothing to do: calls `end` for such members until it says
-  // true. running: of the log, the position behind the batch that runs, if one does.
+  // Called at the end of a step that has found nothing to do. Calls `end` for such members until it
+  // returns true. running: where the log continues after the batch that runs, if one does.
   template <typename End>
   bool any(std::optional<std::uint64_t> running, End&& end) const REQUIRES(driverRole) {
     for (const Other& other : others_) {
@@ -33,9 +33,10 @@ class Leavers {
     }
     return false;
   }
-  // Behind that: looks whose processes have ended, which counts from the next step on.
+  // Called after any(). Looks for processes that have ended, which counts from the next step on.
   void lookForEnds() REQUIRES(driverRole) {
-    // Between machines the last words may still be on their way, and connections tell the end.
+    // Between machines, messages of a process that has ended may still arrive, and the connection
+    // reports the end.
     if (!oneMachine_) return;
     const std::uint32_t ends = observer_.ends();
     if (ends == endsSeen_) return;
@@ -50,14 +51,14 @@ class Leavers {
     bool seenGone = false;  // its process had ended before this step
   };
   bool isOutOfReach(const Other& other, std::optional<std::uint64_t> running) const {
-    // What it has executed, this rank may still have to; what lies beyond can never run.
+    // What the member has executed may still be executed here. What comes after that can never run.
     if (const auto left = control_.leftAt(other.member)) {
       if (running ? *left < *running : control_.position() >= *left) return true;
     }
-    // Whatever it says, or does not say: a process that has ended submits, decides and executes
-    // nothing. If that was known before this step, the step has read all of the log that it may
-    // have executed, and has found nothing to do. What runs is the engine's to judge: it knows for
-    // whom it waits.
+    // A process that has ended submits, decides and executes nothing, whatever its mark says. If
+    // that was known before this step, the step has read all of the log that it may have executed,
+    // and has found nothing to do. A batch that runs is left to the engine, which knows for whom it
+    // waits.
     return other.seenGone && !running;
   }
 

@@ -1,5 +1,5 @@
-// The conductor's view of its machine: MachineBell and MachineRankStates are Bell and RankStates as the
-// neighbourhood's shared memory has them.
+// MachineBell and MachineRankStates: Bell and RankStates as the neighbourhood's shared memory
+// provides them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace farandole::conductor {
 
 class MachineBell final : public Bell {
  public:
-  // The neighbourhood outlives it.
+  // The neighbourhood outlives this object.
   explicit MachineBell(machine::Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
 
   void ring() override { neighbourhood_.ring(neighbourhood_.rank()); }
@@ -34,7 +34,8 @@ class MachineBell final : public Bell {
 
 class MachineRankStates final : public RankStates {
  public:
-  // The references outlive it. stopped: as RankStates::stopped; empty: never.
+  // The references outlive this object. stopped: answers RankStates::stopped; empty: no rank ever
+  // is.
   MachineRankStates(const machine::Neighbourhood& neighbourhood, LeaveMarks& marks,
                     std::function<bool(std::int32_t)> stopped)
       : neighbourhood_(neighbourhood), marks_(marks), stopped_(std::move(stopped)) {}

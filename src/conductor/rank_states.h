@@ -1,5 +1,9 @@
-// RankStates: what is known of the other ranks of the job: who has left and why (leave_mark.h), whose
-// process has ended, who is stopped. Any thread.
+// RankStates: what is known of the other ranks of the job: who has left and why, whose process has
+// ended, who is stopped. Any thread may ask.
+//
+// A leave mark is what a rank leaves behind when it does no more (on one machine in
+// NeighbourhoodHeader::leaves), so that the others blame the rank that is at fault and not the one
+// that was noticed first.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +13,7 @@ namespace farandole::conductor {
 inline constexpr std::uint32_t kStillHere = 0;
 inline constexpr std::uint32_t kLeftInGoodOrder = 1;
 
-// It gave up because that rank was lost; -1: for a reason of its own.
+// The mark of a rank that gave up because that rank was lost; -1: for a reason of its own.
 constexpr std::uint32_t gaveUpBecauseOf(std::int32_t rank) {
   return static_cast<std::uint32_t>(rank < 0 ? -1 : rank) + 3;
 }
@@ -25,13 +29,13 @@ class RankStates {
 
   // The leave mark of that rank.
   virtual std::uint32_t markOf(std::int32_t rank) const = 0;
-  // By and for this rank. The first one stays.
+  // Sets the mark of this rank. The first one stays.
   virtual void leave(std::uint32_t mark) = 0;
-  // Whether that rank's process has ended, on this machine.
+  // True if that rank was on this machine and its process has ended.
   virtual bool gone(std::int32_t rank) const = 0;
-  // Of how many ranks that is true.
+  // The number of ranks of which that is true.
   virtual std::uint32_t ends() const = 0;
-  // Whether that rank's process is known to be stopped.
+  // True if that rank's process is known to be stopped.
   virtual bool stopped(std::int32_t rank) const = 0;
 };
 
