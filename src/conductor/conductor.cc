@@ -16,15 +16,15 @@
 namespace farandole::conductor {
 namespace {
 
-// When another rank has given up because of a third one, this rank's own watch knows of that one
-// within this time, with a better account.
+// If another rank has given up because of a third one, this rank's own watch learns of that third
+// rank within this time, with a better account.
 constexpr Duration kOwnAccount = std::chrono::milliseconds(700);
 constexpr std::size_t kMaxTracks = 4096;
 
-// It competes with the program's own work, so it hardly spins.
+// The background thread competes with the program's own work, so it hardly spins.
 constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
 
-// The lesser of the two.
+// Returns the earlier of two deadlines.
 Deadline earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
 
 void add(ProcessSet::Counters& sum, const ProcessSet::Counters& each) {
@@ -33,7 +33,7 @@ void add(ProcessSet::Counters& sum, const ProcessSet::Counters& each) {
   sum.zeroCopyBytes += each.zeroCopyBytes;
 }
 
-// Only the driver writes it, others read.
+// Only the driver writes the counter; other threads read it.
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
@@ -47,7 +47,7 @@ Conductor::Conductor(Bell& bell, RankStates& rankStates, Network* network,
       network_(network),
       timeline_(timeline),
       options_(std::move(options)),
-      // With other machines, the network's threads are among those that want the processor.
+      // In a job on several machines, the network's threads need the processor too.
       yieldLimit_(options_.spin == Duration::zero() || network != nullptr ? Duration::zero()
                                                                           : options_.yield) {}
 
@@ -102,12 +102,12 @@ Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
     return Status(Code::kShutdown, "farandole has been shut down on this rank");
   }
   for (const auto& entry : entries) {
-    // Here its absence can still be told.
+    // If the thread cannot be started, the caller can still be told here.
     if (!entry->request.onComplete || entry->request.callbackAnywhere) continue;
     FARANDOLE_RETURN_IF_ERROR(completionThread_.start());
     break;
   }
-  // Before they are visible: a driver may complete them at once.
+  // Counted before they are visible: a driver may complete them at once.
   inFlight_.fetch_add(static_cast<std::int64_t>(entries.size()), std::memory_order_relaxed);
   for (const auto& entry : entries) {
     if (entry->request.queue) entry->request.queue->expect();
@@ -122,15 +122,16 @@ Status Conductor::submit(std::int32_t id, std::span<const EntryPtr> entries) {
   const bool callerWaits = std::all_of(entries.begin(), entries.end(), [](const EntryPtr& entry) {
     return entry->request.willWait;
   });
-  bell_.ring();  // a driver of this process that sleeps
-  // A callback cannot wait, whatever it says.
+  bell_.ring();  // wakes a driver of this process that sleeps
+  // A callback cannot wait, whatever the request says.
   if (!callerWaits || inCallback()) kickBackground();
   return {};
 }
 
 Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) {
   if (entry->done.load(std::memory_order_acquire)) return Code::kOk;
-  // Told to wait, a sequencer hurries; what goes by order needs none.
+  // A sequencer that knows of a waiting thread delays nothing. Direct ordered operations need no
+  // sequencer.
   std::shared_ptr<ProcessSet> set;
   if (!entry->exchange) {
     const MutexLock lock(mutex_);
@@ -140,7 +141,8 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
   if (set) set->control().setWaiting(1);
   Left left = Left::kDone;
   DirectCallbacks::Batch callbacks;
-  // When the deadline was looked at: a stop of this process shows in a long time between two looks.
+  // When the deadline was looked at last. If this process was stopped, the time between two looks
+  // is long.
   TimePoint looked = since;
   while (!entry->done.load(std::memory_order_acquire)) {
     if (drive_.tryLock()) {
@@ -151,10 +153,10 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
       left = Left::kDone;
       if (waiters_.load(std::memory_order_seq_cst) > 1) wakeWaiters();
       direct_.run(std::exchange(callbacks, {}));
-      looked = TimePoint{};  // callbacks take as long as they like
+      looked = TimePoint{};  // callbacks may take any time
       continue;
     }
-    // Somebody else drives, and says when something is done or the role is free.
+    // Another thread drives. It changes the word when something is done or the role is free.
     const std::uint32_t seen = completionWord_.load(std::memory_order_acquire);
     if (entry->done.load(std::memory_order_acquire)) break;
     if (passed(deadline, looked)) {
@@ -176,7 +178,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
   } else if (anythingInFlight()) {
     kickBackground();
   }
-  // Last: from here on others drive.
+  // This comes last: from here on other threads can drive.
   direct_.run(std::move(callbacks));
   switch (left) {
     case Left::kDone:
@@ -187,7 +189,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
   return Code::kOk;
 }
 
-// Without the time in which this process was stopped since the last look.
+// The time during which this process was stopped since the last look does not count.
 bool Conductor::passed(Deadline& deadline, TimePoint& looked, TimePoint now) {
   if (deadline.isNever()) return false;
   const TimePoint last = std::exchange(looked, now);
@@ -199,10 +201,10 @@ bool Conductor::passed(Deadline& deadline, TimePoint& looked, TimePoint now) {
 
 Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
                                       TimePoint& looked) {
-  // The background thread may have announced its sleep and still be in it: whoever drives is awake.
+  // The background thread may have announced its sleep and still be in it, but a driver is awake.
   bell_.awake();
   TimePoint idleSince{};
-  TimePoint waitsSince{};  // the same, but for sleeps
+  TimePoint waitsSince{};  // the same, but sleeping does not reset it
   for (int round = 0;; ++round) {
     const bool moved = pollAndStep();
     if ((moved || entry->done.load(std::memory_order_acquire)) && waitsSince != TimePoint{}) {
@@ -213,7 +215,7 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
     if (direct_.any()) return Left::kCallbacks;
     if (moved) {
-      // What came while this process was stopped must not hide that it was.
+      // What arrived while this process was stopped must not hide that it was stopped.
       if (looked != TimePoint{} && !deadline.isNever()) passed(deadline, looked);
       idleSince = looked = TimePoint{};
       round = 0;
@@ -255,7 +257,7 @@ Duration Conductor::spinLimit() const {
 }
 
 Duration Conductor::yieldFor() const {
-  // All have submitted what runs, so they are about to drive it.
+  // All members have submitted what runs, so they are about to drive it.
   const bool runs = std::any_of(stepped_.begin(), stepped_.end(),
                                 [](const auto& set) REQUIRES(driverRole) { return set->runs(); });
   return runs ? yieldLimit_.limit() : yieldLimit_.now();
@@ -285,8 +287,8 @@ bool Conductor::cancel(const EntryPtr& entry, Deadline deadline) {
 }
 
 bool Conductor::step() {
-  // Also before everything fails: the others must learn of the end from every set, even if nothing
-  // ever ran here.
+  // This also comes before everything fails: the other ranks must learn of the end from every set,
+  // even if nothing has ever run here.
   if (const auto version = setsVersion_.load(std::memory_order_acquire);
       version != steppedVersion_) {
     const MutexLock lock(mutex_);
@@ -327,7 +329,7 @@ Deadline Conductor::sleepLimit(Deadline deadline) {
     if (const auto due = set->due()) {
       limit = earlier(limit, Deadline::after(std::max(*due - Clock::now(), Duration::zero())));
     }
-    // An engine that cannot ring is looked at again.
+    // An engine that cannot ring the doorbell must be looked at again.
     if (const Duration nap = set->nap(); nap < kLookAround) {
       limit = earlier(limit, Deadline::after(nap));
     }
@@ -347,7 +349,7 @@ void Conductor::lookAround() {
   if (options_.tidy) options_.tidy();
   const TimePoint now = Clock::now();
   const TimePoint ran = ranAt_.load(std::memory_order_relaxed);
-  // The watch has not run either: this process has just been continued.
+  // If the watch has not run either, this process has just been continued.
   const bool wasStopped = ran != TimePoint{} && now - ran > kStoppedFor;
   const TimePoint resumed = wasStopped ? now : resumedAt_.load(std::memory_order_relaxed);
   for (const auto& set : stepped_) {
@@ -370,7 +372,7 @@ void Conductor::failEverything(const Status& status) {
     return;
   }
   if (!shutdown || lostTo_ >= 0) {
-    // Before the others can see that it leaves.
+    // This must be set before the others can see that this rank leaves.
     rankStates_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
   }
   // The others must not wait for this rank.
@@ -381,8 +383,8 @@ void Conductor::failEverything(const Status& status) {
 
 void Conductor::fail(Status status) {
   bell_.fail(std::move(status));
-  // At once: whatever ends this process before a driver says good-bye, the others shall not take it
-  // for the cause.
+  // The mark is set at once. If this process ends before a driver has left the sets, the others
+  // must not take it for the cause.
   if (const Status first = bell_.failure(); first.code() != Code::kShutdown) {
     rankStates_.leave(gaveUpBecauseOf(first.rank()));
   }
@@ -393,7 +395,7 @@ void Conductor::fail(Status status) {
 void Conductor::completed(const EntryPtr& entry) {
   count(operations_, 1);
   count(bytes_, entry->outcome.bytes);
-  // Copied first: once done is set, the owner may release the entry.
+  // These are copied first: once done is set, the owner may release the entry.
   const auto onComplete = entry->request.onComplete;
   const bool anywhere = entry->request.callbackAnywhere;
   const auto queue = entry->request.queue;
@@ -436,7 +438,7 @@ void Conductor::record(const Execution& execution) {
   for (const EntryPtr& entry : execution.entries()) {
     if (entry->neutral) continue;
     const std::string& tensor = entry->request.name;
-    // A track for each tensor, as long as a viewer can show them.
+    // Each tensor has a track, as long as a viewer can show that many.
     auto track = tracks_.find(tensor);
     if (track == tracks_.end()) {
       if (tracks_.size() >= kMaxTracks) continue;
@@ -510,7 +512,7 @@ void Conductor::halt() {
 }
 
 void Conductor::stop() {
-  // Not before the failure is known: a driver that sleeps keeps its role until then.
+  // The failure must be known first: a driver that sleeps keeps its role until then.
   endThreads();
   if (!silent_.exchange(false)) return;
   const Driving driving(drive_);
@@ -526,14 +528,14 @@ void Conductor::endThreads() {
   DirectCallbacks::Batch callbacks;
   {
     const Driving driving(drive_);
-    step();  // with the failure set: ends everything in flight and says good-bye to the others
+    step();  // the failure is set: this ends everything in flight and leaves the sets
     if (!failedEverything_) failEverything(bell_.failure());
     bell_.awake();
     callbacks = direct_.take();
   }
   wakeWaiters();
   direct_.run(std::move(callbacks));
-  // Threads inside wait() leave on their own: their entries are done.
+  // Threads inside wait() return by themselves: their entries are done.
   for (int i = 0; waiters_.load(std::memory_order_seq_cst) > 0 && i < 10'000; ++i) {
     wakeWaiters();
     ::usleep(100);
@@ -556,8 +558,8 @@ bool Conductor::backgroundNeeded() const {
          !stopping_.load(std::memory_order_relaxed);
 }
 
-// The sequencer may have nothing of its own in flight for an hour; what the others wait for must
-// still be sequenced, and their stalls be noticed.
+// The first member of a set may have nothing in flight for an hour. What the others wait for must
+// still be sequenced, and their stalls must be noticed.
 void Conductor::lookAroundIdle() {
   if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.tryLock()) return;
   step();
@@ -601,7 +603,7 @@ void Conductor::driveInBackground() {
     const std::uint32_t bell = bell_.announceSleep();
     if (step() || !backgroundNeeded()) continue;
     const Deadline limit = sleepLimit(Deadline::never());
-    // Whoever starts to wait meanwhile can take the role without waking this thread.
+    // A thread that starts to wait meanwhile can take the role without waking this thread.
     drive_.unlock();
     bell_.sleep(bell, limit);
     if (!drive_.tryLock()) return;

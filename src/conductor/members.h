@@ -1,4 +1,4 @@
-// Members: who the ranks of a process set are, as messages and errors call them. Constant, so any
+// Members: the ranks of a process set, and what messages and errors call them. Constant, so any
 // thread may ask.
 #pragma once
 
@@ -14,7 +14,8 @@ namespace farandole::conductor {
 
 class Members {
  public:
-  // ranks: global, in the order of the set; hosts: theirs; me: the index of this rank.
+  // ranks: global ranks in the order of the set. hosts: where they are. me: the member index of
+  // this rank.
   Members(std::vector<std::int32_t> ranks, std::vector<std::string> hosts, int me)
       : ranks_(std::move(ranks)), hosts_(std::move(hosts)), me_(me) {}
 
@@ -23,11 +24,11 @@ class Members {
   const std::vector<std::int32_t>& ranks() const { return ranks_; }
   std::int32_t rank(int member) const { return ranks_[static_cast<std::size_t>(member)]; }
 
-  // "rank 3 on alpha".
+  // For instance "rank 3 on alpha".
   std::string name(int member) const;
-  // "0, 2, 5", of many the first ones only.
+  // For instance "0, 2, 5". A long list is cut.
   std::string list(std::span<const int> members) const;
-  // A status that names that member, if there is such a one.
+  // Returns a status that names that member, if there is one of that index.
   Status fault(Code code, std::string text, int member) const;
 
  private:

@@ -8,14 +8,14 @@ namespace {
 
 constexpr std::uint64_t kCallOrderNames = 1024;
 
-// Whether a plan is of this request's operation. Shapes of a scatter are not compared between
-// ranks, but the root's is the one that counts.
+// True if the plan is that of this request's operation. Members need not agree on the shape of a
+// scatter, but the root's shape is the one that counts.
 bool fits(const control::Meta& plan, const control::Meta& request, int me) {
   const bool rootsShape = request.kind == control::Kind::kScatter && request.root == me;
   return control::agree(plan, request) && (!rootsShape || plan.shape == request.shape);
 }
 
-// Whether the batch can be the group of both of these.
+// True if the batch can be the group to which both belong.
 bool isWholeGroup(const control::Batch& batch, const control::Meta& first,
                   const control::Meta& other) {
   return first.group != 0 && first.group == other.group &&
@@ -40,9 +40,11 @@ std::string NameTable::nameByCallOrder(control::Kind kind) {
 
 void NameTable::publish(const EntryPtr& entry) {
   const Request& request = entry->request;
-  // Before the channel is asked: a driver that ends there what this one must wait for then sees it.
+  // This is set before the channel is asked, so that a driver that ends there what this entry must
+  // wait for sees it.
   if (entry->byName) anyDeferred_ = true;
-  // A name by call order, a thousand calls ago; or that of an ordered one, which waits its turn.
+  // The name may be in flight: by call order since a thousand calls ago, or by an ordered
+  // operation.
   Name& known = names_[request.name];
   if (known.inFlight || deferred_.contains(request.name) || isHeld(*entry)) {
     deferred_[request.name].push_back(entry);
@@ -143,7 +145,7 @@ void NameTable::resend(const control::PlanId& plan) {
     if (!known.inFlight || known.repeated != plan) continue;
     known.repeated.reset();
     announce(*known.inFlight);
-    // What was asked of the forgotten one is asked of this one.
+    // The retraction was lost with the forgotten submission, so it is repeated.
     if (known.disputed) sendRetract(*known.inFlight);
     return;
   }
@@ -158,7 +160,7 @@ bool NameTable::entriesOf(const control::Batch& batch, bool joinedHere,
     KnownPlan& plan = plans_[id.index];
     if (plan.generation != id.generation || !plan.meta) return false;
     const auto found = names_.find(plan.name);
-    // Once in a batch, by its own plan: an entry ends once.
+    // An entry ends once, so it is in a batch once and by its own plan.
     if (found == names_.end() || found->second.plan != id.index ||
         std::exchange(plan.lastBatch, batches_) == batches_) {
       return false;

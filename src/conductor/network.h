@@ -1,4 +1,4 @@
-// Network: what the driver does for the traffic with other machines. The driver's alone.
+// Network: what the driver does for the traffic with other machines.
 #pragma once
 
 #include "conductor/driver_role.h"
@@ -9,14 +9,14 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // Takes in what has come; true if something did. While the driver is awake; rest() before it
-  // sleeps.
+  // poll takes in what has arrived, and returns true if something has; called while the driver is
+  // awake. rest is called before the driver sleeps.
   virtual bool poll() REQUIRES(driverRole) = 0;
   virtual void rest() REQUIRES(driverRole) = 0;
-  // What is sent between these two may leave together.
+  // What is sent between these two calls may leave together.
   virtual void hold() REQUIRES(driverRole) = 0;
   virtual void letGo() REQUIRES(driverRole) = 0;
-  // Ends all traffic, when everything fails: afterwards no memory of an operation is touched.
+  // Ends all traffic, when everything fails. Afterwards no memory of an operation is touched.
   virtual void end() REQUIRES(driverRole) = 0;
 };
 

@@ -6,7 +6,7 @@ namespace farandole::conductor {
 namespace {
 
 EntryPtr entryOf(control::OrderedOperationPtr operation) {
-  // Only entries were given to the channel.
+  // The channel was given nothing but entries.
   return std::static_pointer_cast<Entry>(std::move(operation));
 }
 

@@ -1,9 +1,9 @@
-// OrderedOperations: the entries of one process set whose order the caller promises. It joins the
-// channel that carries them (control/ordered_channel.h) with what makes their results
+// OrderedOperations: the entries of one process set whose order the caller promises. It connects
+// the channel that carries them (control/ordered_channel.h) with the computation of their results
 // (collective/exchange.h).
 //
-// Threads. As OrderedChannel: submit, countByName and leave any, one at a time decides the order;
-// the rest the driver.
+// Threads. As for OrderedChannel: any thread may call submit, countByName and leave, one at a time.
+// The rest is called by the driver only.
 #pragma once
 
 #include <optional>
@@ -30,21 +30,22 @@ class OrderedOperations {
     Duration age{};
   };
 
-  // `options.mostPayload` is set here.
+  // Sets `options.mostPayload`.
   explicit OrderedOperations(control::OrderedChannel::Options options);
 
   control::OrderedChannel& channel() { return channel_; }
   const control::OrderedChannel& channel() const { return channel_; }
 
-  // How such an operation goes directly, if it may: the same answer on all members.
+  // How such an operation is exchanged directly; nullopt if it must go by its name. All members get
+  // the same answer.
   static std::optional<collective::Exchange> exchangeOf(const control::Meta& meta, int members);
 
-  // One that has its exchange.
+  // Submits an entry that has an exchange.
   void submit(const EntryPtr& entry);
-  // Any other ordered one; gives a nameless one its name.
+  // Counts any other ordered entry. It gets a name if it has none.
   void countByName(const EntryPtr& entry);
 
-  // Appends what is finished now, in order. An error: a member breaks the protocol.
+  // Appends what is finished by now, in order. An error if a member breaks the protocol.
   Status step(std::vector<Finished>& finished);
   // See OrderedChannel.
   std::vector<EntryPtr> takeDisputed();
@@ -52,7 +53,7 @@ class OrderedOperations {
   std::optional<Stall> stall(TimePoint now, Duration olderThan) const;
 
  private:
-  // Turns what all members have sent into the entry's result.
+  // Computes the entry's result from what all members have sent.
   void finish(Finished& finished, std::span<const std::span<const std::byte>> data) const;
 
   control::OrderedChannel channel_;

@@ -1,7 +1,7 @@
-// PointToPoint: the sends and receives of a member that are under way. They need no agreement: each
-// is given to the engine by the next step of the driver.
+// PointToPoint: the sends and receives of a member that are in flight. They need no agreement: the
+// next step of the driver gives them to the engine.
 //
-// Any thread adds; the rest is the driver's.
+// Any thread may add; the rest is the driver's.
 #pragma once
 
 #include <atomic>
@@ -30,23 +30,24 @@ class PointToPoint {
     Status status;
   };
 
-  // The references outlive it.
+  // The references outlive this object.
   PointToPoint(collective::Communicator& communicator, const Members& members, Culprits& culprits)
       : communicator_(communicator), members_(members), culprits_(culprits) {}
 
   void add(const EntryPtr& entry);
-  // Starts what was added and advances what is under way; adds to `finished` what has ended. True
-  // if something moved.
+  // Starts what was added, advances what is in flight, and appends what has ended to `finished`.
+  // True if something moved.
   bool advance(TimePoint now, std::vector<Finished>& finished) REQUIRES(driverRole) {
     if (inFlight_.empty() && !anyNew_.load(std::memory_order_acquire)) return false;
     return advanceAll(now, finished);
   }
   bool any() const REQUIRES(driverRole) { return !inFlight_.empty(); }
-  // How long the driver may sleep before they must be advanced again.
+  // How long the driver may sleep before the transfers must be advanced again.
   Duration nap() const REQUIRES(driverRole);
-  // What has not started yet. Any thread.
+  // Takes out what has not started yet. Any thread may call it.
   std::vector<EntryPtr> takeNew();
-  // What has; to be destroyed only when the engine touches no memory of theirs any more.
+  // A transfer that has started. It must not be destroyed before the engine has stopped touching
+  // its memory.
   struct Transfer {
     EntryPtr entry;
     collective::OperationPtr operation;
@@ -65,7 +66,7 @@ class PointToPoint {
   Culprits& culprits_;
   std::vector<Transfer> inFlight_ GUARDED_BY(driverRole);
 
-  // So that a driver that finds nothing to do takes no lock to find out.
+  // With this, a driver that has nothing to do takes no lock to find out.
   std::atomic<bool> anyNew_{false};
   Mutex mutex_;
   std::vector<EntryPtr> new_ GUARDED_BY(mutex_);

@@ -87,9 +87,9 @@ ProcessSet::ProcessSet(Components components, SetObserver& observer)
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
   const MutexLock lock(mutex_);
   FARANDOLE_RETURN_IF_ERROR(over_);
-  // First everything that can be refused, then nothing that can.
+  // First everything is checked that can be refused. After that nothing can fail.
   FARANDOLE_RETURN_IF_ERROR(check(entries));
-  // Before they are visible: a driver may complete them at once.
+  // Counted before they are visible: a driver may complete them at once.
   inFlight_ += entries.size();
   bool anyGroup = false;
   for (const auto& entry : entries) {
@@ -192,7 +192,7 @@ bool ProcessSet::step(TimePoint now) {
     if (!readLog(now)) break;
     sequenced = true;
   }
-  // A batch that ended may let the next one go.
+  // The end of a batch may allow the next one to start.
   if (sequenced && sequencing_ && !runner_.runs()) sequence(now);
   moved |= sequenced;
   if (!moved) moved = checkLeavers();
@@ -227,7 +227,8 @@ bool ProcessSet::readLog(TimePoint now) {
 }
 
 void ProcessSet::handle(control::Define& entry, TimePoint) {
-  // Names that are never used twice are defined all the time, so texts are made only if wanted.
+  // Names that are used only once are defined all the time, so the text is made only if it is
+  // wanted.
   const bool tells = logs(LogLevel::kDebug);
   const std::string what =
       tells ? "'" + entry.name + "': " + control::describe(entry.meta) : std::string();
@@ -246,7 +247,7 @@ void ProcessSet::handle(control::Batch& entry, TimePoint now) {
   bool consistent = true;
   {
     const MutexLock lock(mutex_);
-    // Its operations have failed here, because of a member that has left: the others' will, too.
+    // The operations have failed here because a member has left. They fail on the others, too.
     if (!over_.ok()) return;
     consistent = (!joinedHere || join_ != nullptr) && names_.entriesOf(entry, joinedHere, entries);
   }
@@ -323,7 +324,7 @@ bool ProcessSet::advanceBatch(TimePoint now) {
       if (!entry->neutral) complete(entry, ended->status);
     }
   }
-  // A failed engine stays failed, and the others wait for this rank in vain.
+  // A failed engine stays failed, and the others would wait for this rank in vain.
   if (ended->failed) observer_.broken(ended->status);
   return true;
 }
@@ -379,7 +380,7 @@ void ProcessSet::retract(const EntryPtr& entry) {
 
 bool ProcessSet::checkLeavers() {
   if (ordered_) {
-    // In the channel a member says itself that it leaves, behind all that it has sent there.
+    // A member announces in the channel that it leaves, after everything that it has sent there.
     if (const int member = ordered_->channel().lostTo(); member >= 0 && endBecauseOf(member))
       return true;
     const MutexLock lock(mutex_);
@@ -438,7 +439,7 @@ void ProcessSet::failAll(const Status& status) {
     orderedInFlight_ = 0;
   }
   if (ordered_) add(ordered_->takeAll());
-  // The engine's operations end before anyone is told that their buffers are free.
+  // The engine's operations must end before their buffers are reported to be free.
   if (endTraffic_ && (runner_.runs() || !transfers.empty())) endTraffic_(status);
   runner_.giveUp();
   transfers.clear();

@@ -3,16 +3,16 @@
 namespace farandole::conductor {
 namespace {
 
-// One member must not keep the sequencer from the others: more than a ring holds.
+// One member must not keep the sequencer from the others. This is more than a ring holds.
 constexpr int kSubmissionsPerStep = 4096;
-// Decisions for which the log has no room yet: then no more submissions are read.
+// While so many decisions wait for room in the log, no more submissions are read.
 constexpr std::size_t kMostUnappended = 4096;
 
 }  // namespace
 
 bool Sequencing::step(TimePoint now, std::uint64_t executed) {
   bool moved = false;
-  // Reading adds nothing to it.
+  // Reading adds nothing to the backlog.
   const bool mayRead = unappended_.empty() || unappended_.size() < kMostUnappended;
   for (int member = 0; mayRead && member < members_.size(); ++member) {
     for (int i = 0; i < kSubmissionsPerStep; ++i) {

@@ -1,7 +1,7 @@
-// Sequencing: the sequencer of a set at work, on its first member: submissions come in from the
-// control channel, what is decided goes into the log.
+// Sequencing: runs the sequencer of a set, on its first member. Submissions come from the control
+// channel, and decisions go into the log.
 //
-// The driver's alone.
+// Called by the driver only.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,17 @@ namespace farandole::conductor {
 
 class Sequencing {
  public:
-  // The references outlive it.
+  // The references outlive this object.
   Sequencing(std::unique_ptr<control::Sequencer> sequencer, control::ControlChannel& control,
              const Members& members)
       : sequencer_(std::move(sequencer)), control_(control), members_(members) {}
 
-  // Reads, decides and appends. executed: how many batches this member has executed. True if
-  // something moved.
+  // Reads, decides and appends. executed: the number of batches that this member has executed. True
+  // if something moved.
   bool step(TimePoint now, std::uint64_t executed);
-  // Not ok: a member does not keep to the protocol; nothing more is sequenced.
+  // Not ok if a member breaks the protocol; nothing more is sequenced then.
   const Status& trouble() const { return trouble_; }
-  // Puts an entry into the log, now or when there is room.
+  // Appends an entry to the log, now or when there is room.
   void append(const control::LogEntry& entry);
 
   const control::Sequencer& sequencer() const { return *sequencer_; }
@@ -46,7 +46,7 @@ class Sequencing {
   std::deque<std::vector<std::byte>> unappended_;  // entries that found the log full
   std::uint64_t batches_ = 0;                      // decided so far
   Status trouble_;
-  // What follows is memory that is used again.
+  // The rest is memory that is used again.
   std::vector<std::byte> record_;
   control::Submission submission_;
   std::vector<control::LogEntry> decided_;

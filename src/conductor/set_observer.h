@@ -1,5 +1,5 @@
-// SetObserver: what a process set tells the conductor, and what it asks of it. Called by the
-// driver, without the set's lock held.
+// SetObserver: what a process set reports to the conductor, and what it asks. The set's lock is not
+// held.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class SetObserver {
   // The set has failed because that rank has left.
   virtual void lostTo(std::int32_t) REQUIRES(driverRole) {}
 
-  // Who is to blame for that rank's leaving: itself, or another one because of which it gave up.
-  // Not certain while this rank is about to hear of that one itself.
+  // The rank that is to blame when a rank has left: the rank itself, or another one because of
+  // which it gave up. Not certain while this rank is about to learn of the other one by itself.
   struct Blame {
     std::int32_t rank = -1;
     bool certain = true;
@@ -31,10 +31,10 @@ class SetObserver {
   virtual Blame blameFor(std::int32_t rank) REQUIRES(driverRole) { return {rank, true}; }
   // True if that rank's process is known to be stopped.
   virtual bool stopped(std::int32_t) REQUIRES(driverRole) { return false; }
-  // True if that rank's process has ended, on this machine: it writes no more into shared memory,
-  // whatever it has said before.
+  // True if that rank was on this machine and its process has ended. It writes nothing more into
+  // shared memory, whatever it has said before.
   virtual bool gone(std::int32_t) REQUIRES(driverRole) { return false; }
-  // Of how many ranks, of this set or not, that is true.
+  // The number of ranks, of this set or not, of which that is true.
   virtual std::uint32_t ends() REQUIRES(driverRole) { return 0; }
 };
 

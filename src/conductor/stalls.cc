@@ -5,7 +5,7 @@
 namespace farandole::conductor {
 namespace {
 
-// The sequencer ends stalled jobs; the others wait so much longer.
+// The sequencer ends stalled jobs. The other members wait so much longer.
 constexpr Duration kSequencerFirst = std::chrono::seconds(2);
 constexpr Duration kEvery = std::chrono::milliseconds(200);
 constexpr std::size_t kMostWarnings = 10'000;
@@ -44,7 +44,7 @@ Stalls::Verdict Stalls::check(const Situation& situation, Limits limits) {
   return {};
 }
 
-// A batch that everyone has started ends unless a process is stopped in the middle of it.
+// A batch that all members have started ends, unless a process is stopped in the middle of it.
 Status Stalls::stuck(const Situation& situation, Duration endAfter) {
   if (!situation.runsSince || situation.now - *situation.runsSince < endAfter) return {};
   for (int member = 0; member < members_.size(); ++member) {
@@ -80,7 +80,7 @@ Status Stalls::orderedStall(const Situation& situation, Limits limits) {
   return {};
 }
 
-// The sequencer ends stalled jobs; if it is itself what hangs, nobody else will.
+// The sequencer ends stalled jobs. If the sequencer itself hangs, no other rank does.
 Status Stalls::silentSequencer(const Situation& situation, Duration endAfter) const {
   const auto name = situation.submittedBefore(situation.now - endAfter - kSequencerFirst);
   if (!name) return {};

@@ -1,7 +1,7 @@
-// Stalls: notices what some members have submitted and others have not, and batches that a stopped
-// member holds up; warns of them, and ends them when the limit is over.
+// Stalls: notices operations that some members have submitted and others have not, and batches that
+// a stopped member holds up. It warns of them, and ends them after the stall limit.
 //
-// The driver's alone.
+// Called by the driver only.
 #pragma once
 
 #include <functional>
@@ -25,26 +25,26 @@ class Stalls {
     Duration warnAfter{};
     Duration endAfter{};  // zero: never
   };
-  // What the set does. Pointers may be null.
+  // What the set is doing. Pointers may be null.
   struct Situation {
     TimePoint now;
-    TimePoint
-        resumed{};  // when this process ran again after it had been stopped; never: TimePoint{}
-    std::optional<TimePoint> runsSince{};  // a batch
+    // When this process continued after it had been stopped; TimePoint{} if it never was.
+    TimePoint resumed{};
+    std::optional<TimePoint> runsSince{};  // when the batch that runs began
     const OrderedOperations* ordered = nullptr;
     const control::Sequencer* sequencer = nullptr;  // on member 0
-    // The name of an operation of this member that was submitted before then.
+    // Returns the name of an operation of this member that was submitted before that time.
     std::function<std::optional<std::string>(TimePoint then)> submittedBefore{};
   };
-  // What has to be done: at most one of them.
+  // What has to be done. At most one of them is set.
   struct Verdict {
-    Status broken;                        // not ok: the job cannot go on, and why
-    std::optional<control::Abort> abort;  // to be said in the log
+    Status broken;                        // not ok: the job cannot go on; says why
+    std::optional<control::Abort> abort;  // to be appended to the log
   };
 
   Stalls(SetObserver& observer, const Members& members) : observer_(observer), members_(members) {}
 
-  // Several times a second; looks now and then.
+  // Called several times a second. It looks only now and then.
   Verdict check(const Situation& situation, Limits limits) REQUIRES(driverRole);
 
  private:
@@ -57,7 +57,7 @@ class Stalls {
   SetObserver& observer_;
   const Members& members_;
   TimePoint lastCheck_;
-  std::unordered_map<std::string, TimePoint> warnings_;  // by name: the last one
+  std::unordered_map<std::string, TimePoint> warnings_;  // by name: when it was warned of last
   TimePoint orderedWarning_{};
 };
 

@@ -1,7 +1,7 @@
-// SubmissionOutbox: what this member tells the sequencer, in its order. What finds no room in the
+// SubmissionOutbox: what this member sends to the sequencer, in order. What finds no room in the
 // control channel waits here.
 //
-// Called under the set's lock, except waits(), which any thread may ask.
+// Called under the set's lock, except waits(), which any thread may call.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace farandole::conductor {
 
 class SubmissionOutbox {
  public:
-  // The channel outlives it.
+  // The channel outlives this object.
   explicit SubmissionOutbox(control::ControlChannel& control) : control_(control) {}
 
   void send(const control::Submission& submission) {
@@ -29,19 +29,19 @@ class SubmissionOutbox {
       waits_.store(true, std::memory_order_release);
     }
   }
-  // Sends what there is room for by now.
+  // Sends as much as there is room for.
   void flush() {
     while (!waiting_.empty() && control_.submit(waiting_.front())) waiting_.pop_front();
     if (waiting_.empty()) waits_.store(false, std::memory_order_relaxed);
   }
-  // So that a driver that finds nothing to do takes no lock to find out.
+  // With this, a driver that has nothing to do takes no lock to find out.
   bool waits() const { return waits_.load(std::memory_order_acquire); }
-  // Nothing of it is to be said any more.
+  // Drops what has not been sent.
   void clear() { waiting_.clear(); }
 
  private:
   control::ControlChannel& control_;
-  ByteWriter record_;  // the memory of the one that is sent
+  ByteWriter record_;  // the submission that is being sent
   std::deque<std::vector<std::byte>> waiting_;
   std::atomic<bool> waits_{false};
 };

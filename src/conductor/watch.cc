@@ -16,7 +16,8 @@ namespace farandole::conductor {
 namespace {
 
 constexpr int kTickMs = 500;
-// The agent reaps its children at once; its account is usually there before the pidfd is looked at.
+// The launcher reaps its children at once, so the report of an end is usually here before the pidfd
+// is looked at.
 constexpr int kAccountTries = 25;
 constexpr int kAccountMs = 20;
 
@@ -29,7 +30,8 @@ Result<std::unique_ptr<Watch>> Watch::start(machine::Neighbourhood& neighbourhoo
   watch->stopEvent_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watch->newsEvent_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->stopEvent_ || !watch->newsEvent_) return Status::fromErrno("eventfd", errno);
-  // Not poll, which fails when the limit of open files is lowered below the number of peers.
+  // epoll and not poll, which fails when the limit of open files is lowered below the number of
+  // peers.
   watch->epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!watch->epoll_) return Status::fromErrno("epoll_create1", errno);
   std::vector<int> watched{watch->stopEvent_.get(), watch->newsEvent_.get()};
@@ -90,7 +92,7 @@ void Watch::rankEnded(const bootstrap::RankEnd& end) {
   }
 }
 
-// All ranks hear of it; the first one that runs says it.
+// Bootstrap tells all ranks. The first one that runs logs it.
 void Watch::rankStopped(const bootstrap::RankStop& stop) {
   std::vector<bootstrap::RankStop> say;
   {
@@ -119,7 +121,7 @@ void Watch::connectionEnded(std::int32_t rank, const Status& status) {
 }
 
 void Watch::post(News news) {
-  // Local ranks are judged by their pidfd: it knows about leaving in good order.
+  // Ranks of this machine are judged by their pidfds, after which their leave marks are known.
   if (std::find(locals_.begin(), locals_.end(), news.rank) != locals_.end()) return;
   {
     const MutexLock lock(mutex_);
@@ -129,9 +131,10 @@ void Watch::post(News news) {
   [[maybe_unused]] const auto written = ::write(newsEvent_.get(), &one, sizeof one);
 }
 
-// A rank of another machine.
+// Judges a rank of another machine.
 void Watch::judge(const News& news) {
-  // One that ends by itself has often given up because of another, whose end is on its way here.
+  // A rank that ends by itself has often given up because of another one, whose end will be
+  // reported soon.
   logDebug("judges rank " + std::to_string(news.rank) + ": " +
            (news.status.ok() ? "its end was reported" : news.status.message()));
   for (int i = 0; i < kAccountTries && news.status.ok(); ++i) {
@@ -145,7 +148,7 @@ void Watch::judge(const News& news) {
   }
   if (marks_.of(news.rank) != kStillHere || neighbourhood_.failed()) return;
   Status status(Code::kPeerLost, accountOf(news.rank, news.status.message()));
-  // Meanwhile it may have turned out to have given up.
+  // Meanwhile it may have become known that the rank had given up.
   if (marks_.of(news.rank) != kStillHere) return;
   fail(status.withRank(news.rank, news.host));
 }
@@ -204,7 +207,7 @@ void Watch::peerEnded(const Peer& peer) {
            (mark == kStillHere ? "without leaving"
             : hasGivenUp(mark) ? "after it had given up"
                                : "after it had left"));
-  // If it gave up because another rank was lost, that one is to be named.
+  // If the rank gave up because another one was lost, that one is to be named.
   if (mark != kStillHere) {
     return neighbourhood_.noteGone(
         peer.localRank, Status(Code::kPeerLost, who + " has left the job while it was needed here")
@@ -212,8 +215,8 @@ void Watch::peerEnded(const Peer& peer) {
   }
   if (neighbourhood_.failed()) return;
   Status status(Code::kPeerLost, accountOf(peer.rank, who + " has ended without shutting down"));
-  // A library may end a process as soon as it misses another (Open MPI does, without a word): the
-  // end that came first is the cause, though this one was the first to be seen from here.
+  // A library may end a process as soon as it misses another one (Open MPI does so silently). The
+  // end that was reported first is the cause, though this one was seen first from here.
   if (const auto first = endedBefore(peer.rank)) {
     return fail(
         Status(Code::kPeerLost, bootstrap::describe(*first)).withRank(first->rank, first->host));
@@ -248,7 +251,7 @@ std::string Watch::accountOf(std::int32_t rank, std::string otherwise) {
 
 void Watch::lookForStopped() {
   if (stopsReported_) return;
-  // One reporter: the first local rank that runs. Mostly that is seen at the first look.
+  // One rank reports: the first local rank that runs.
   const int me = neighbourhood_.rank();
   const bool reports = std::all_of(peers_.begin(), peers_.end(), [me](const Peer& peer) {
     return peer.localRank > me || standstillOf(peer.pid) != Standstill::kNone;

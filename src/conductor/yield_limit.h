@@ -1,11 +1,11 @@
-// YieldLimit: how long a waiting driver stays awake, beyond its spin, before it sleeps.
+// YieldLimit: how long a waiting driver stays awake, after it has spun and before it sleeps.
 //
-// To be woken takes microseconds, but milliseconds where the idle processor is a virtual one that
-// its host has given to somebody else meanwhile. So a driver that waits stays awake as long as
-// recent waits suggest that it will not be for long. It yields: whoever else wants the processor
-// has it. Waits that take long, those for a rank that evaluates, cost nothing.
+// Being woken takes microseconds, but milliseconds if the idle processor is a virtual one that its
+// host has given away meanwhile. So a waiting driver stays awake as long as recent waits suggest
+// that the wait will be short. It yields the processor to any thread that wants it. If waits are
+// long, because a rank evaluates for instance, it goes to sleep at once.
 //
-// The driver's alone.
+// Used by the driver only.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace farandole::conductor {
 
 class YieldLimit {
  public:
-  // Zero: never.
+  // Zero: it never stays awake.
   explicit YieldLimit(Duration limit) : limit_(limit) {}
 
   Duration limit() const { return limit_; }
-  // For something that may take any time.
+  // The limit for a wait that may take any time.
   Duration now() const { return score_ >= kMost / 2 ? limit_ : Duration::zero(); }
-  // So long did a wait take; those that ended while the driver still spun tell nothing.
+  // Reports how long a wait took. Waits that ended while the driver still spun are not reported.
   void waited(Duration idle) { score_ = std::clamp(score_ + (idle < limit_ ? 1 : -1), 0, kMost); }
 
  private:
