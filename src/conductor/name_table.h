@@ -102,6 +102,7 @@ class NameTable {
     std::optional<control::PlanId> repeated;
     bool disputed = false;  // the sequencer was asked to retract it
   };
+  // A plan as the log has defined it.
   struct KnownPlan {
     std::uint32_t generation = 0;
     std::string name;

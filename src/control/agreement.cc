@@ -84,7 +84,8 @@ Status orderedAgreement(std::uint64_t number, std::span<const OrderedRecord> rec
   for (std::size_t i = 0; i < decoded.size(); ++i) {
     metas.push_back({static_cast<int>(i), &decoded[i].meta});
   }
-  // Not the entry's own name: that of a nameless one tells what it is here.
+  // This is not the name of this member's entry: a nameless entry is named after its kind on this
+  // member.
   auto found = disagreementAbout(
       decoded[0].name.empty() ? "ordered operation " + place : decoded[0].name, metas, memberNames);
   if (!found) return {};

@@ -1,4 +1,4 @@
-// What members that should have submitted the same operation disagree about.
+// What members disagree about that should have submitted the same operation.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,18 @@ struct Disagreement {
   int culprit = -1;  // member index
 };
 
-// The larger side is taken to be right, the earlier one of two equals. nullopt: all agree.
+// The side with more members is taken to be right; of two equal sides, the earlier one. Returns
+// nullopt if all agree.
 std::optional<Disagreement> disagreementAbout(std::string_view name,
                                               std::span<const MemberMeta> metas,
                                               std::span<const std::string> memberNames);
 
-// "rank 0, rank 3 and 5 more"
+// For instance "rank 0, rank 3 and 5 more".
 std::string listMembers(std::span<const int> members, std::span<const std::string> memberNames);
 
-// records: one of each member. Members with the same records get the same answer: ok, a mismatch and
-// its culprit, or an internal error if a head cannot be read.
+// Compares the members' n-th ordered operations (ordered_channel.h). records: one of each member.
+// Members with the same records get the same answer: ok, a mismatch and its culprit, or an internal
+// error if a head cannot be read.
 Status orderedAgreement(std::uint64_t number, std::span<const OrderedRecord> records,
                         std::span<const std::string> memberNames, int& culprit);
 

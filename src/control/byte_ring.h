@@ -1,12 +1,12 @@
-// RingWriter and RingReader: records of varying length through a ring in shared memory, one writer,
-// any number of readers that each see every record.
+// RingWriter and RingReader: records of varying length through a ring in shared memory, with one
+// writer and any number of readers that each see every record.
 //
-// Positions are byte counts since the beginning and only grow; capacity is a power of two. A record
-// is an 8-byte header (length, epoch) and its bytes, padded to 8; one that would cross the end of
-// the ring is preceded by a filler. Invariants: (1) the writer stores `head` with release after the
-// record's bytes, a reader loads it with acquire before them; (2) the writer never passes the least
-// reader position + capacity. A reader copies a record out before anyone parses it, so that its
-// writer cannot change it under the parser.
+// Positions are byte counts since the beginning and only grow; the capacity is a power of two. A
+// record is an 8-byte header (length, epoch) and its bytes, padded to 8. A record that would cross
+// the end of the ring is preceded by a filler. Invariants: (1) the writer stores `head` with
+// release after the record's bytes, and a reader loads it with acquire before them; (2) the writer
+// never passes the least reader position + capacity. A reader copies a record out before it is
+// parsed, so that its writer cannot change it meanwhile.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ enum class RingRead {
   kEmpty,
   kRecord,
   kCorrupt,
-  kTooMuch,  // a channel's: more has come than its receiver had allowed
+  kTooMuch,  // only from channels: more has arrived than the receiver had allowed
 };
 
 class RingReader {
@@ -50,7 +50,7 @@ class RingReader {
              std::uint32_t epoch)
       : data_(data), capacity_(capacity), head_(head), epoch_(epoch) {}
 
-  // kCorrupt: the header makes no sense, or belongs to another epoch; nothing more can be read.
+  // kCorrupt: the header is impossible or belongs to another epoch, and nothing more can be read.
   RingRead read(std::vector<std::byte>& record);
   std::uint64_t position() const { return position_; }
 

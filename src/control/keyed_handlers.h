@@ -1,8 +1,8 @@
-// KeyedHandlers: brings messages to whoever listens for the key that they begin with.
+// KeyedHandlers: gives messages to the handler for the key that they begin with.
 //
-// Messages may come before anyone listens for them: they wait, within a limit. Thread-safe; the
-// handlers are called inside deliver() or attach(), one at a time and in the order of arrival for
-// each sender, and must not call back. Message: std::string or RawBytes.
+// Messages that arrive before their handler is attached wait, within a limit. Thread-safe. Handlers
+// are called inside deliver() or attach(), one at a time, in the order of arrival for each sender,
+// and must not call back. Message: std::string or RawBytes.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,11 @@ using MessageKey = std::uint32_t;
 template <typename Message>
 class KeyedHandlers {
  public:
-  // The message with the key; it may be kept.
+  // Gets the message with its key, and may keep it.
   using Handler = std::function<void(int from, Message& message)>;
 
-  // Once per key; what has waited is delivered at once. Never heard of again after detach().
+  // Called once for each key; what has waited is delivered at once. After detach() a key is never
+  // used again.
   void attach(MessageKey key, Handler handler) {
     const MutexLock lock(mutex_);
     if (isGone(key)) return;
@@ -40,14 +41,14 @@ class KeyedHandlers {
     listener.handler = std::move(handler);
   }
 
-  // After it no handler of that key runs; what comes for it later is dropped.
+  // Afterwards no handler of that key runs, and messages for it are dropped.
   void detach(MessageKey key) {
     const MutexLock lock(mutex_);
     listeners_.erase(key);
     gone_[key / kPage] |= std::uint64_t{1} << key % kPage;
   }
 
-  // An error: the sender does not keep to the protocol.
+  // An error if the sender breaks the protocol.
   Status deliver(int from, Message& message) {
     MessageKey key = 0;
     if (message.size() < sizeof key) {
@@ -74,7 +75,7 @@ class KeyedHandlers {
   }
 
  private:
-  // Far more than all windows of the sets that a rank may be late for.
+  // This is far more than the windows of all sets that a rank may not have made yet.
   static constexpr std::size_t kMostHeld = std::size_t{64} << 20;
 
   static constexpr MessageKey kPage = 64;
@@ -91,7 +92,7 @@ class KeyedHandlers {
 
   Mutex mutex_;  // held while a handler runs: detach() waits for it
   std::unordered_map<MessageKey, Listener> listeners_ GUARDED_BY(mutex_);
-  // Bits of 64 keys each.
+  // Each word has bits for 64 keys.
   std::unordered_map<MessageKey, std::uint64_t> gone_ GUARDED_BY(mutex_);
   std::size_t heldBytes_ GUARDED_BY(mutex_) = 0;
 };

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::uint64_t kLogWindow = 1 << 20;
 constexpr std::uint64_t kSubmissionWindow = 256 << 10;
-// Acknowledged in lumps: an eighth of the window.
+// Acknowledgements are sent for an eighth of the window at a time.
 constexpr std::uint64_t kLogLump = kLogWindow / 8;
 constexpr std::uint64_t kSubmissionLump = kSubmissionWindow / 8;
-// Whoever has just waited is likely to wait again.
+// A thread that has just waited is likely to wait again.
 constexpr int kRecent = 8;
 
 enum class Type : std::uint8_t {
@@ -28,7 +28,7 @@ enum class Type : std::uint8_t {
   kMemberLeft = 7,  // member u32, executed u64, mark u32
 };
 
-// What a record or an entry counts in the windows and in positions.
+// The size of a record or an entry, as windows and positions count it.
 std::uint64_t weight(std::span<const std::byte> bytes) { return bytes.size() + 8; }
 
 ByteWriter begin(Type type) {
@@ -53,7 +53,7 @@ int LinkControl::memberOf(int rank) const {
   return found == options_.ranks.end() ? -1 : static_cast<int>(found - options_.ranks.begin());
 }
 
-// A connection that has ended tells the watch; here there is nobody to tell.
+// The watch learns of a connection that has ended, so the error is dropped here.
 void LinkControl::send(int member, std::span<const std::byte> message) {
   [[maybe_unused]] const Status sent =
       switchboard_.send(options_.ranks[static_cast<std::size_t>(member)], options_.key, message);
@@ -95,7 +95,7 @@ RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
     position_ += weight(entry);
     if (sequencing()) members_[0].logRead = position_;
     acknowledge = !sequencing() && position_ - acknowledged_ >= kLogLump;
-    // Before it is told: more may come as soon as it is.
+    // Set before the acknowledgement is sent: more may arrive as soon as it is.
     if (acknowledge) acknowledged_ = position_;
   }
   if (acknowledge) {
@@ -134,7 +134,7 @@ bool LinkControl::append(std::span<const std::byte> entry) {
   {
     const MutexLock lock(mutex_);
     for (int i = 1; i < size(); ++i) {
-      // One that has left reads no more and must not hold up the others.
+      // A member that has left reads no more and must not hold up the others.
       if (!leftAt(i) &&
           head_ + weight(entry) > members_[static_cast<std::size_t>(i)].logRead + kLogWindow) {
         return false;
@@ -199,14 +199,14 @@ std::optional<std::uint64_t> LinkControl::leftAt(int member) const {
 }
 
 void LinkControl::noteLeft(int member, std::uint64_t executed, std::uint32_t mark) {
-  // The reason first: whoever sees that it left asks why.
+  // The reason is stored first, because a thread that sees that the member left asks why.
   if (options_.onLeft) options_.onLeft(options_.ranks[static_cast<std::size_t>(member)], mark);
   members_[static_cast<std::size_t>(member)].left.store(executed + 1, std::memory_order_release);
 }
 
 void LinkControl::receive(int from, std::span<const std::byte> message) {
   const int member = memberOf(from);
-  // A rank that is no member has no say here.
+  // Messages of a rank that is not a member are ignored.
   if (member < 0 || member == options_.me) return;
   const RingRead read = sequencing()  ? receiveAsSequencer(member, message)
                         : member == 0 ? receiveAsMember(message)
@@ -230,7 +230,7 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
     const auto record = message.subspan(2);
     const MutexLock lock(mutex_);
     if (member.trouble != RingRead::kEmpty) return member.trouble;
-    // As in submit(): one that is larger than the window comes alone.
+    // As in submit(): a record that is larger than the window comes alone.
     if (member.untaken > 0 && member.untaken + weight(record) > kSubmissionWindow) {
       return RingRead::kTooMuch;
     }
@@ -258,7 +258,7 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
   if (type != Type::kLeave) return RingRead::kCorrupt;
   const auto executed = reader.integer<std::uint64_t>();
   const auto mark = reader.integer<std::uint32_t>();
-  // Each is told to everybody.
+  // A second one is refused, because each is relayed to all members.
   if (!reader.finished() || executed == UINT64_MAX || leftAt(index)) return RingRead::kCorrupt;
   noteLeft(index, executed, mark);
   ByteWriter relayed = begin(Type::kMemberLeft);

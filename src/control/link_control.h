@@ -1,13 +1,13 @@
 // LinkControl: the control channel of a process set whose members are on several machines: a star
 // of authenticated connections around the sequencer.
 //
-// Windows bound what may wait on the way: the log by the least acknowledged position of all
-// members, submissions by what the sequencer has taken. Who sends keeps to them, and who receives
-// checks that: what comes beyond is RingRead::kTooMuch, and nothing behind it is kept. That
-// somebody waits is told with the submissions, and separately only when it is news, so that a
+// Windows bound what may be in flight: the log by the least acknowledged position of all members,
+// submissions by what the sequencer has taken. The sender keeps to them, and the receiver checks
+// that: what exceeds a window is RingRead::kTooMuch, and nothing after it is kept. Submissions also
+// say whether a thread waits. A message of its own is sent only when that changes, so that a
 // program that waits for every operation sends one message for each. A member that leaves tells the
-// sequencer, which tells the others; when the sequencer has left nothing can run any more, so
-// nobody else needs to be heard.
+// sequencer, which tells the others. When the sequencer has left, nothing can run any more, so no
+// other member needs to be heard.
 #pragma once
 
 #include <atomic>
@@ -28,15 +28,15 @@ class LinkControl final : public ControlChannel {
     std::uint32_t key = 0;            // of the set, the same on all members
     std::vector<std::int32_t> ranks;  // global
     int me = 0;
-    // Something may have come for the driver. Any thread.
+    // Called when something may have arrived for the driver. Any thread may call it.
     std::function<void()> wake;
-    // What this rank says when it leaves (leave_mark.h).
+    // Returns this rank's leave mark when it leaves (conductor/rank_states.h).
     std::function<std::uint32_t()> mark;
-    // What another said; on the mesh's thread.
+    // Called with the leave mark of another rank, on the mesh's thread.
     std::function<void(std::int32_t rank, std::uint32_t mark)> onLeft;
   };
 
-  // The switchboard outlives it.
+  // The switchboard outlives this object.
   LinkControl(Switchboard& switchboard, Options options);
   ~LinkControl() override;
 
@@ -53,12 +53,12 @@ class LinkControl final : public ControlChannel {
  private:
   struct Member {
     std::deque<std::vector<std::byte>> submissions;  // not read by the sequencer
-    std::uint64_t owed = 0;                          // of what was read, not acknowledged
-    std::uint64_t untaken = 0;                       // of what came, not acknowledged
+    std::uint64_t owed = 0;                          // bytes that were read and not acknowledged
+    std::uint64_t untaken = 0;  // bytes that have arrived and are not acknowledged
     std::uint64_t logRead = 0;
     bool waits = false;
-    RingRead trouble = RingRead::kEmpty;  // kCorrupt or kTooMuch, behind the submissions
-    std::atomic<bool> something{false};   // submissions or trouble; a look without the lock
+    RingRead trouble = RingRead::kEmpty;  // kCorrupt or kTooMuch, after the submissions
+    std::atomic<bool> something{false};   // there are submissions or trouble; read without the lock
     std::atomic<std::uint64_t> left{0};   // 0, or its last position + 1
   };
 
@@ -66,9 +66,9 @@ class LinkControl final : public ControlChannel {
   bool sequencing() const { return options_.me == 0; }
   int memberOf(int rank) const;
   void send(int member, std::span<const std::byte> message);
-  // On the mesh's thread.
+  // Called on the mesh's thread.
   void receive(int from, std::span<const std::byte> message);
-  // kRecord: it was in order.
+  // Returns kRecord if the message is as it must be.
   RingRead receiveAsSequencer(int member, std::span<const std::byte> message);
   RingRead receiveAsMember(std::span<const std::byte> message);
   void noteLeft(int member, std::uint64_t executed, std::uint32_t mark);
@@ -77,21 +77,22 @@ class LinkControl final : public ControlChannel {
   const Options options_;
 
   mutable Mutex mutex_;
-  std::vector<Member> members_;  // their queues and troubles under mutex_, what is atomic without
+  std::vector<Member> members_;  // atomic fields are used without mutex_, the others under it
   std::deque<std::vector<std::byte>> log_ GUARDED_BY(mutex_);  // not read by this member
-  RingRead logTrouble_ GUARDED_BY(mutex_) = RingRead::kEmpty;  // behind the log, as a member's
-  std::uint64_t received_ GUARDED_BY(mutex_) = 0;              // of the log
-  std::uint64_t acknowledged_ GUARDED_BY(mutex_) = 0;          // of the log, to the sequencer
+  RingRead logTrouble_ GUARDED_BY(mutex_) =
+      RingRead::kEmpty;                                // kCorrupt or kTooMuch, after the log
+  std::uint64_t received_ GUARDED_BY(mutex_) = 0;      // bytes of the log
+  std::uint64_t acknowledged_ GUARDED_BY(mutex_) = 0;  // bytes of the log, to the sequencer
   std::atomic<bool> somethingLogged_{false};
   // Bytes of this member's submissions that the sequencer has not read.
   std::uint64_t untaken_ GUARDED_BY(mutex_) = 0;
   bool announcedWaiting_ GUARDED_BY(mutex_) = false;
-  // Submissions that still count as those of somebody who waits.
+  // The number of further submissions that say that a thread waits.
   int recentWait_ GUARDED_BY(mutex_) = 0;
 
-  // The driver's.
+  // Only the driver uses these.
   std::uint64_t position_ = 0;
-  std::uint64_t head_ = 0;  // of the log; the sequencer's
+  std::uint64_t head_ = 0;  // of the log; used by the sequencer
 
   std::atomic<int> waiting_{0};
 };

@@ -58,18 +58,18 @@ void put(ByteWriter& writer, const Abort& m) {
   writer.integer(m.culprit);
 }
 
-// What was received, by a member of a set of that size.
+// A received message, and the size of the set.
 struct Source {
   ByteReader reader;
   int members = 0;
 
-  // As the checks of what is read: false is a message that nobody sends.
+  // Each function reads a field and checks it; false means that no member sends such a message.
   bool plan(PlanId& plan) {
     plan.index = reader.integer<std::uint32_t>();
     plan.generation = reader.integer<std::uint32_t>();
     return plan.index < kMaxPlans;
   }
-  // Nothing but 0 and 1: a message has one form only.
+  // Only 0 and 1 are allowed, so that a message has only one form.
   bool flag(bool& flag) {
     const auto value = reader.integer<std::uint8_t>();
     flag = value == 1;
@@ -122,7 +122,7 @@ bool get(Source& from, Batch& m) {
   for (auto& plan : m.plans) {
     if (!from.plan(plan)) return false;
   }
-  // Somebody has submitted it.
+  // At least one member has submitted it.
   return from.someMembers(m.joined) && m.joined.size() < static_cast<std::size_t>(from.members);
 }
 bool get(Source& from, Refuse& m) {
@@ -134,7 +134,7 @@ bool get(Source& from, Resend& m) { return from.member(m.member) && from.plan(m.
 bool get(Source& from, Withdrawn& m) { return from.member(m.member) && from.name(m.name); }
 bool get(Source& from, Abort& m) { return from.text(m.text) && from.culprit(m.culprit); }
 
-// A message is its index in the variant, then its fields.
+// A message is its index in the variant, followed by its fields.
 template <typename Variant>
 void encodeVariant(const Variant& message, ByteWriter& writer) {
   writer.clear();
@@ -155,7 +155,7 @@ bool decodeAlternative(std::size_t index, Source& from, Variant& into) {
     return false;
   } else {
     if (index != I) return decodeAlternative<I + 1>(index, from, into);
-    // Messages of one kind follow each other, and leave their memory to the next.
+    // Messages of one kind often follow each other, so the memory of the last one is used again.
     auto* last = std::get_if<I>(&into);
     return get(from, last != nullptr ? *last : into.template emplace<I>()) &&
            from.reader.finished();

@@ -1,13 +1,13 @@
-// The messages of the control channel: what members tell the sequencer, and what the log tells all
-// members.
+// The messages of the control channel: what members send to the sequencer, and what the log tells
+// all members.
 //
 // Submissions (member → sequencer)
 //
 //   Announce   the first time, or after a change: the name and its whole Meta
 //   Repeat     the same as last time: plan and generation
 //   Join       this member has no more data
-//   Withdraw   takes a submission back; those of the other members fail as cancelled
-//   Retract    takes a submission back as if it had never been made
+//   Withdraw   withdraws a submission; those of the other members fail as cancelled
+//   Retract    makes a submission count as if it had never been made
 //
 // Log entries (sequencer → all members, which execute them in order)
 //
@@ -71,7 +71,8 @@ struct Refuse {
   std::string name;
   std::string text;
   std::int32_t culprit = -1;  // member index
-  // Members whose submission was withdrawn before: what they have submitted since is another one.
+  // Members whose submission was withdrawn before. What they have submitted since is another
+  // operation.
   std::vector<std::int64_t> spared{};
 };
 struct Joined {
@@ -92,22 +93,22 @@ struct Abort {
 using LogEntry = std::variant<Define, Batch, Refuse, Joined, Resend, Withdrawn, Abort>;
 
 inline constexpr std::size_t kMaxBatchPlans = 1024;
-// Of a group that is one batch, because others decide how large a result of it is.
+// The limit for a group that is one batch because others decide how large a result of it is.
 inline constexpr std::size_t kMaxGroupPlans = 4096;
-// Of a process set, so that an index costs nobody more memory than this many plans take. So many
-// operations can be in flight in it.
+// The limit for a process set, so that an index cannot make another member use more memory than
+// that many plans take. That many operations can be in flight in a set.
 inline constexpr std::uint32_t kMaxPlans = 1 << 16;
 inline constexpr std::size_t kMaxTextBytes = 16384;
 
-// Instead of what was written there.
+// Replaces what was written there.
 void encode(const Submission& submission, ByteWriter& writer);
 void encode(const LogEntry& entry, ByteWriter& writer);
 std::vector<std::byte> encode(const Submission& submission);
 std::vector<std::byte> encode(const LogEntry& entry);
-// False, or nullopt, for anything that is not exactly one message that a member of a set of that
-// size could have sent: names are those that a caller may give, metas pass objection(), indices are
-// of plans and members that can be, lists of members ascend. What is decoded replaces what was
-// there; after false that is anything.
+// False or nullopt for anything that is not exactly one message that a member of a set of that size
+// could have sent: names are possible names, metas pass objection(), indices are in range, and
+// lists of members ascend. What is decoded replaces what was there. After false the content is
+// undefined.
 bool decode(std::span<const std::byte> bytes, int members, Submission& into);
 bool decode(std::span<const std::byte> bytes, int members, LogEntry& into);
 std::optional<Submission> decodeSubmission(std::span<const std::byte> bytes, int members);

@@ -23,7 +23,7 @@ std::string show(const std::vector<std::int64_t>& values) {
 }
 
 bool shapesAgree(const Meta& a, const Meta& b) {
-  // Only the root of a scatter has the shape that counts.
+  // In a scatter only the root's shape counts.
   if (a.kind == Kind::kScatter || a.kind == Kind::kBarrier) return true;
   const std::size_t from = firstAgreedDimension(a.kind);
   if (a.shape.size() != b.shape.size()) return false;
@@ -154,7 +154,7 @@ std::optional<std::string> objection(const Meta& meta, int members) {
   if (meta.shape.size() > kMaxDimensions || !checkedElements(meta.shape, meta.dtype)) {
     return "the shape has a negative dimension or is too large for 64 bits";
   }
-  // In range even where there is none.
+  // The root must be in range even for operations that have none.
   const bool anyone = meta.kind == Kind::kReceive && meta.root == collective::kAnyRank;
   if (!anyone && (meta.root < 0 || meta.root >= members)) {
     return "there is no member " + std::to_string(meta.root) + " among " + std::to_string(members);
@@ -247,7 +247,7 @@ bool othersDecideSize(Kind kind) {
 bool fusible(const Meta& a, const Meta& b) {
   if (a.kind != b.kind || a.dtype != b.dtype) return false;
   if (a.kind == Kind::kBroadcast) return a.root == b.root;
-  // Adasum weighs each tensor by its own norms.
+  // Adasum scales each tensor by its own norms.
   return a.kind == Kind::kAllreduce && a.op != ReduceOp::kAdasum && a.op == b.op &&
          a.prescale == b.prescale && a.postscale == b.postscale;
 }

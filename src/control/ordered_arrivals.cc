@@ -6,9 +6,9 @@
 namespace farandole::control {
 namespace {
 
-// No member gets there; beyond it numbers could come round.
+// No member reaches this number. Beyond it numbers could wrap around.
 constexpr std::uint64_t kMostOperations = 1ULL << 62;
-// Records whose memory is kept for the next ones, per member.
+// The number of records for each member whose memory is kept for the next ones.
 constexpr std::size_t kSpare = 2;
 
 }  // namespace
@@ -20,7 +20,8 @@ bool OrderedArrivals::breaksProtocol(const Member& from,
                                      const std::optional<OrderedRecord>& record) const {
   if (!record || from.left || record->number > kMostOperations) return true;
   if (!record->leaves && !record->byName && record->number < from.next) return true;
-  // A member is one window ahead of this one, which may be one ahead of the slowest.
+  // A member is at most one window ahead of this one, which is at most one window ahead of the
+  // slowest.
   return record->payload.size() > limits_.mostPayload || from.records.size() > 2 * limits_.window ||
          from.byName.size() > 2 * limits_.window * members_.size();
 }

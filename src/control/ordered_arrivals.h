@@ -1,7 +1,8 @@
 // OrderedArrivals: what the other members of an ordered channel have sent, until this member has
-// its own part of the same operation.
+// submitted the same operation.
 //
-// Threads. receive: any. The rest: one at a time. Everything locks for itself.
+// Threads. Any thread may call receive. The rest is called by one thread at a time. Every function
+// takes the lock itself.
 #pragma once
 
 #include <atomic>
@@ -20,8 +21,9 @@ namespace farandole::control {
 
 class OrderedArrivals {
  public:
-  // room: the first bytes of every message, which are not its own. mostPayload: no record has more.
-  // window: the most records that a member sends ahead.
+  // room: the number of bytes at the beginning of every message that are not part of it.
+  // mostPayload: no record has a larger payload. window: the number of records that a member sends
+  // ahead.
   struct Limits {
     std::size_t room = 0;
     std::size_t mostPayload = 0;
@@ -29,30 +31,32 @@ class OrderedArrivals {
   };
   OrderedArrivals(int members, int me, Limits limits);
 
-  // As it came; what is left in the message's place is memory to use again.
+  // Takes a message of another member. What is left in `message` is memory to be used again.
   void receive(int member, RawBytes& message);
-  // The record in a message that receive() has accepted; nullopt for anything else.
+  // Returns the record in a message that receive() has accepted; nullopt for anything else.
   std::optional<OrderedRecord> recordIn(const RawBytes& message) const {
     return decodeOrdered(message.bytes().subspan(limits_.room));
   }
 
-  // Whether a member has left or has broken the protocol. Any thread, no lock.
+  // True if a member has left or has broken the protocol. Any thread may call it; it takes no lock.
   bool trouble() const { return trouble_; }
-  // The first member that has broken the protocol; -1: none.
+  // The first member that has broken the protocol; -1 if there is none.
   int offender() const;
-  // The first member that has left without its part of that operation; -1: none.
+  // The first member that has left without sending its record of that operation; -1 if there is
+  // none.
   int leftWithout(std::uint64_t number) const;
-  // The members whose part of that operation is not here.
+  // The members whose record of that operation is not here.
   std::vector<int> missing(std::uint64_t number) const;
 
-  // Moves everybody's part of that operation into `taken`, by member; what that held is memory to
-  // use again. False: not all are here.
+  // Moves the records of that operation into `taken`, by member. What `taken` held is memory to be
+  // used again. False if not all are here.
   bool take(std::uint64_t number, std::vector<RawBytes>& taken);
-  // The same in the usual case: everybody has sent it as the next one, and nothing else is to be
-  // settled. False: perhaps not. more: whether further records are here.
+  // Does the same in the usual case: every member has sent that operation as its next one, and
+  // there is nothing else to settle. False if that is perhaps not so. more: set to whether further
+  // records are here.
   bool takeUsual(std::uint64_t number, std::vector<RawBytes>& taken, bool& more);
-  // The least number, below `limit`, of a record that is here. Forgets who went by name before
-  // `oldest`: nobody asks for that any more.
+  // The least number, below `limit`, of a record that is here. Also forgets which members went by
+  // name before `oldest`, because that is not needed any more.
   std::optional<std::uint64_t> earliest(std::uint64_t limit, std::uint64_t oldest);
   // Forgets the records of that number, which are the earliest.
   void drop(std::uint64_t number);
@@ -81,7 +85,7 @@ class OrderedArrivals {
 
   mutable Mutex mutex_;
   std::vector<Member> members_ GUARDED_BY(mutex_);
-  std::vector<RawBytes> spare_ GUARDED_BY(mutex_);  // memory of records that are done with
+  std::vector<RawBytes> spare_ GUARDED_BY(mutex_);  // memory of finished records
 };
 
 }  // namespace farandole::control

@@ -9,9 +9,9 @@
 namespace farandole::control {
 namespace {
 
-// Beside the window: what is sent before the oldest operation is finished.
+// The limit, beside the window, of what is sent before the oldest operation is finished.
 constexpr std::size_t kBytesAhead = 4 << 20;
-// Names are used again and again, so that nameless operations have plans too.
+// Names are used again after a while, so that nameless operations have plans too.
 constexpr std::uint64_t kNames = 1024;
 
 }  // namespace
@@ -36,12 +36,12 @@ void OrderedChannel::submit(const OrderedOperationPtr& operation, std::span<cons
        data, receivers, next_++});
   busy_.fetch_add(1, std::memory_order_relaxed);
   sendWhatMay();
-  // The others' parts may be here.
+  // The records of the others may already be here.
   stirred_.store(true, std::memory_order_release);
 }
 
 void OrderedChannel::sendWhatMay() {
-  // Nothing may follow the last word.
+  // Nothing may be sent after the message that this member leaves.
   if (leaving_) return;
   std::size_t ahead = 0;
   for (std::size_t i = 0; i < std::min(direct_.size(), kWindow) && ahead < kBytesAhead; ++i) {
@@ -83,7 +83,7 @@ Status OrderedChannel::broken() const {
 }
 
 bool OrderedChannel::next(Delivery& delivery) {
-  // Before anything is looked at: whatever comes from here on stirs again.
+  // Cleared before anything is looked at: whatever arrives from here on sets it again.
   if (!stirred_.exchange(false) && !more_) return false;
   if (arrivals_.trouble() && arrivals_.offender() >= 0) return false;
   {
@@ -122,7 +122,7 @@ void OrderedChannel::deliverOldest(Delivery& delivery) {
       data_[i] = oldest_.data;
       continue;
     }
-    // It was looked at when it came.
+    // The record was checked when it arrived.
     const auto record = arrivals_.recordIn(taken_[i]);
     agreed = agreed && record->head.size() == mine.size() &&
              std::memcmp(record->head.data(), mine.data(), mine.size()) == 0;
@@ -191,7 +191,7 @@ OrderedChannel::Settled OrderedChannel::settle(Delivery& delivery) {
     if (!place) return Settled::kNothing;
     const auto found = byName_.find(*place);
     if (found == byName_.end()) {
-      // This member's operation is already over.
+      // This member's operation has already ended.
       arrivals_.drop(*place);
       sendByName(*place, {});
       continue;
@@ -251,7 +251,7 @@ std::vector<OrderedOperationPtr> OrderedChannel::takeAll() {
   std::vector<OrderedOperationPtr> operations;
   for (auto& direct : direct_) operations.push_back(std::move(direct.operation));
   direct_.clear();
-  // The others that went by their names are where they went.
+  // The others by name are in flight elsewhere.
   for (auto& [place, each] : byName_) {
     if (each.state == ByName::kRetracted) operations.push_back(std::move(each.operation));
   }

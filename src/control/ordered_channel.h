@@ -1,25 +1,26 @@
 // OrderedChannel: operations whose order the caller promises need no agreement before they run.
 //
-// Names let ranks submit in any order, and cost a way to the sequencer and back before the data's
-// own way. Where all members promise to submit their ordered operations in the same order, the n-th
+// Names let ranks submit in any order, at the cost of a round trip to the sequencer before the data
+// is sent. If all members promise to submit their ordered operations in the same order, the n-th
 // one of every member is the same operation. So each member sends a record of what it is, with its
-// data, straight to the others, and finishes the operation when it has everybody's n-th record. The
-// promise is checked: members whose records disagree all fail that operation with the same text,
-// and the next one is not affected.
+// data, directly to the others, and finishes the operation when it has the n-th record of every
+// member. The promise is checked: if records disagree, all members fail that operation with the
+// same text, and the next one is not affected.
 //
 // Two kinds of ordered operations are counted here, with one counter:
-//   direct    small ones (the caller decides what is small; the same on all members), sent as above
-//   by name   all others: they are agreed upon like any named operation, and nothing is sent here
+//   direct    small ones (the caller decides what is small, the same on all members), sent as above
+//   by name   all others: they are agreed on like any named operation, and nothing is sent here
 //
 // Members may disagree about which kind their n-th operation is, because their sizes differ. A
-// member whose operation goes by name notices when a direct record has the same number: the
-// operation is disputed. It takes the operation back from the sequencer first, and only then tells
-// the others what it was. So nobody goes on before all are out, and all fail with one text.
+// member whose operation goes by name notices that when a direct record has the same number: the
+// operation is disputed. The member first retracts the operation from the sequencer, and only then
+// tells the others what it was. So no member goes on before all have given the operation up, and
+// all fail with the same text.
 //
-// Flow. At most kWindow operations are sent before the oldest one is finished.
+// Flow control. At most kWindow operations are sent before the oldest one is finished.
 //
-// Threads. submit, countByName, leave: any, but one at a time decides the order. receive: any. The
-// rest: the driver.
+// Threads. Any thread may call submit, countByName and leave, one at a time, which decides the
+// order. Any thread may call receive. The rest is called by the driver only.
 #pragma once
 
 #include <atomic>
@@ -44,16 +45,16 @@
 
 namespace farandole::control {
 
-// An operation as the channel knows it. Its owner derives from it and gets it back in the end.
+// An operation as the channel knows it. Its owner derives from it, and gets it back in the end.
 class OrderedOperation {
  public:
   virtual const std::string& orderedName() const = 0;  // may be empty
   virtual const Meta& orderedMeta() const = 0;
   virtual TimePoint orderedSince() const = 0;
 
-  // Set by the channel before anybody else sees the operation.
+  // Set by the channel before any other thread sees the operation.
   std::uint64_t place = 0;  // among this member's ordered operations, from 0
-  bool byName = false;      // counted here, but agreed upon elsewhere
+  bool byName = false;      // counted here, but agreed on by its name
 
  protected:
   ~OrderedOperation() = default;
@@ -68,13 +69,13 @@ class OrderedChannel {
     std::vector<std::string> memberNames;  // "rank 3"
     int me = 0;
     std::size_t mostPayload = 0;  // no record of any member carries more
-    // A message in two parts, to that member; those of a member arrive in order. Any thread.
-    // Its first `room` bytes are the sender's.
+    // Sends a message in two parts to that member. Messages to a member arrive in order. The first
+    // `room` bytes of the front belong to this function. Any thread may call it.
     std::function<void(int member, std::string& front, std::span<const std::byte> body)> send;
     std::size_t room = 0;
-    // Something came for the driver. Any thread.
+    // Called when something has arrived for the driver. Any thread may call it.
     std::function<void()> wake;
-    // Called by the destructor: afterwards nobody calls receive(). May be empty.
+    // Called by the destructor. Afterwards receive() is not called any more. May be empty.
     std::function<void()> detach;
   };
   // An operation that is finished as far as the channel is concerned.
@@ -82,7 +83,8 @@ class OrderedChannel {
     OrderedOperationPtr operation;
     Status status;     // ok: all members agree, and their data is in `data`
     int culprit = -1;  // member
-    // What each member has sent; one's own input at [me]. Valid until the next call of next().
+    // What each member has sent; this member's own input at [me]. Valid until the next call of
+    // next().
     std::span<const std::span<const std::byte>> data;
   };
   struct Stall {
@@ -102,37 +104,40 @@ class OrderedChannel {
     return options_.memberNames[static_cast<std::size_t>(member)];
   }
 
-  // A direct operation. The data lives until the operation is given back; `receivers` need it (bit
-  // i: member i).
+  // Submits a direct operation. The data stays valid until the operation is given back. `receivers`
+  // says which members need it (bit i: member i).
   void submit(const OrderedOperationPtr& operation, std::span<const std::byte> data,
               std::uint32_t receivers);
-  // Counts an operation that goes by its name; without a name it is to get nameAt(its place).
+  // Counts an operation that goes by its name. If it has no name, the caller names it nameAt(its
+  // place).
   void countByName(const OrderedOperationPtr& operation);
-  // By the common count, so that members stay in step after they have disagreed.
+  // Names by the common count, so that the members' names still match after a disagreement.
   static std::string nameAt(std::uint64_t place);
-  // One that went by its name has ended.
+  // An operation that went by its name has ended.
   void ended(const OrderedOperation& operation);
-  // Operations by name that are disputed since the last call. The driver takes each of them back
-  // from the sequencer and then calls retracted(); they come out of next() in the end.
+  // Returns the operations by name that have become disputed since the last call. The driver
+  // retracts each of them from the sequencer and then calls retracted(). In the end next() returns
+  // them.
   std::vector<OrderedOperationPtr> takeDisputed() { return std::exchange(disputed_, {}); }
   bool anyDisputed() const { return !disputed_.empty(); }
   void retracted(const OrderedOperation& operation);
-  // Whether a direct operation of that name is in flight here that was submitted before that place.
+  // True if a direct operation of that name, submitted before that place, is in flight here.
   bool holds(const std::string& name, std::uint64_t before = ~0ULL) const;
-  // From another member, as it came; what is left in the message's place is memory to use again.
+  // Takes a message of another member. What is left in `message` is memory to be used again.
   void receive(int member, RawBytes& message);
-  // Tells the others that nothing comes any more. Once.
+  // Tells the others that nothing more comes. Only the first call has an effect.
   void leave();
 
-  // The next operation that is finished, in order; false: none for now. A member that breaks the
-  // protocol is an error in broken(), and there is never another one.
+  // Returns the next finished operation, in order; false if there is none now. If a member breaks
+  // the protocol, broken() says so and no further operation is returned.
   bool next(Delivery& delivery);
   Status broken() const;
-  // Whether next() may have something to do. Any thread.
+  // True if next() may have something to do. Any thread may call it.
   bool stirred() const { return stirred_.load(std::memory_order_acquire); }
-  // Whether a direct operation is in flight. Any thread.
+  // True if a direct operation is in flight. Any thread may call it.
   bool busy() const { return busy_.load(std::memory_order_relaxed) > 0; }
-  // The member that has left without its part of the oldest operation; -1: none.
+  // The member that has left without sending its record of the oldest operation; -1 if there is
+  // none.
   int lostTo() const;
   // The oldest direct operation, if it is older than that.
   std::optional<Stall> stall(TimePoint now, Duration olderThan) const;
@@ -158,15 +163,15 @@ class OrderedChannel {
   void sendWhatMay() REQUIRES(order_);
   void send(Direct& direct) REQUIRES(order_);
   void sendByName(std::uint64_t place, std::span<const std::byte> head) REQUIRES(order_);
-  // What others have sent for places before this member's oldest direct operation.
+  // Handles records of other members for places before this member's oldest direct operation.
   Settled settle(Delivery& delivery) REQUIRES(order_);
   void deliverDisputed(std::uint64_t place, const ByName& mine, Delivery& delivery)
       REQUIRES(order_);
   bool takeOldest() REQUIRES(order_);
 
-  // The driver's.
+  // Called by the driver only.
   void deliverOldest(Delivery& delivery);
-  // A mismatch, or a head that cannot be read, and whose.
+  // Describes a mismatch, or a head that cannot be read, and names the culprit.
   Status disagreement(std::uint64_t place, const OrderedRecord& mine, int& culprit) const;
 
   const Options options_;
@@ -179,16 +184,16 @@ class OrderedChannel {
   std::map<std::uint64_t, ByName> byName_ GUARDED_BY(order_);
   std::uint64_t next_ GUARDED_BY(order_) = 0;
   bool leaving_ GUARDED_BY(order_) = false;
-  // Memory to use again.
+  // Memory to be used again.
   std::vector<std::byte> spareHead_ GUARDED_BY(order_);
   std::string front_ GUARDED_BY(order_);
 
-  // The driver's: the operation that is being delivered, and its records.
+  // Only the driver uses these: the operation that is being delivered, and its records.
   std::vector<OrderedOperationPtr> disputed_;
   Direct oldest_;
   std::vector<RawBytes> taken_;
   std::vector<std::span<const std::byte>> data_;
-  bool more_ = false;  // next() may find another one although nothing has come since
+  bool more_ = false;  // next() may find another one although nothing has arrived since
 };
 
 }  // namespace farandole::control

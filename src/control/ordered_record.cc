@@ -8,7 +8,7 @@ namespace {
 
 // kind u8 (0: an operation, 1: leaves, 2: by name), number u64, bytes of the head u32
 constexpr std::size_t kFront = 1 + 8 + 4;
-// More than any name and any meta take.
+// No name and meta take more.
 constexpr std::size_t kMostHead =
     kMaxNameBytes + sizeof(std::int64_t) * (kMaxDimensions + kMaxSplits) + 256;
 

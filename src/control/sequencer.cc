@@ -8,7 +8,8 @@
 namespace farandole::control {
 namespace {
 
-// Of one member's announcements that wait for other members: more than kMaxPlans of the usual size.
+// The limit for one member's announcements that wait for other members: more than kMaxPlans of the
+// usual size.
 constexpr std::size_t kMostAnnouncedBytes = std::size_t{64} << 20;
 
 std::size_t bytesOf(const std::string& name, const Meta& meta) {
@@ -67,7 +68,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
       if (self.joinedCount_ == self.members()) {
         self.joined_.assign(self.joined_.size(), false);
         self.joinedCount_ = 0;
-        // Behind the batches of what was still ready.
+        // This comes after the batches of what was still ready.
         self.batchReadyPlans(self.out_);
         self.out_.emplace_back(Joined{self.lastJoined_});
       }
@@ -78,8 +79,8 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
       if (found == self.byName_.end()) return {};
       TrackedPlan& plan = self.plans_[found->second];
       auto& arrival = plan.arrivals[static_cast<std::size_t>(member)];
-      // Too late once it is ready: a batch with it is on its way, and the member will see that
-      // instead.
+      // It is too late once the plan is ready: a batch with it will follow, and the member will see
+      // that instead.
       if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
       arrival = Arrival::kWithdrawn;
       self.dropAnnouncement(plan, member);
@@ -91,7 +92,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
       if (found == self.byName_.end()) return {};
       TrackedPlan& plan = self.plans_[found->second];
       auto& arrival = plan.arrivals[static_cast<std::size_t>(member)];
-      // Too late, as above.
+      // It is too late, as above.
       if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
       arrival = Arrival::kAbsent;
       self.dropAnnouncement(plan, member);
@@ -152,7 +153,7 @@ void Sequencer::complete(TrackedPlan& plan) {
   plan.lastUse = ++uses_;
   if (auto refusal = disagreement(plan)) return refuse(plan, std::move(*refusal));
   if (!plan.announced.empty()) {
-    // The root's shape is the one that counts in a scatter; elsewhere they agree where they must.
+    // In a scatter the root's shape counts. For other kinds the metas agree where they must.
     const Meta& first = plan.announced.begin()->second;
     const auto root = plan.announced.find(first.root);
     const bool ofRoot = first.kind == Kind::kScatter && root != plan.announced.end();
@@ -165,7 +166,7 @@ void Sequencer::complete(TrackedPlan& plan) {
   }
   if (plan.meta.group == 0) return makeReady(plan);
 
-  // A group leaves together, or not at all.
+  // A group leaves together or not at all.
   const auto group = plan.meta.group;
   if (auto failed = failedGroups_.find(group); failed != failedGroups_.end()) {
     Refuse refusal{plan.name, failed->second.because, failed->second.culprit};
@@ -189,7 +190,7 @@ void Sequencer::complete(TrackedPlan& plan) {
   if (static_cast<int>(waiting.size()) < plan.meta.groupSize) return;
   const auto all = std::move(waiting);
   groups_.erase(group);
-  // Only when the members have told each other sizes is it known whether it can run.
+  // Whether such a group can run is known only after the members have exchanged sizes.
   const bool whole = all.size() > 1 && all.size() <= kMaxGroupPlans &&
                      std::any_of(all.begin(), all.end(), [&](std::uint32_t index) {
                        return othersDecideSize(plans_[index].meta.kind);
@@ -204,7 +205,7 @@ void Sequencer::makeReady(TrackedPlan& plan) {
   if (ready_.empty()) readySince_ = now_;
   plan.ready = true;
   ready_.push_back(plan.id.index);
-  // Whoever is alone with members that have joined may announce any size.
+  // A member may announce any size if all others have joined.
   if (__builtin_add_overflow(readyBytes_, plan.meta.bytes(), &readyBytes_)) {
     readyBytes_ = std::numeric_limits<std::int64_t>::max();
   }
@@ -246,8 +247,8 @@ std::optional<Refuse> Sequencer::objectionToJoined(const TrackedPlan& plan) cons
 }
 
 void Sequencer::refuse(TrackedPlan& plan, Refuse refusal) {
-  // Whoever announced a group wanted it whole: what is complete of it fails now, the rest as it
-  // completes.
+  // A group must run as a whole. So what is complete of it fails now, and the rest fails when it is
+  // complete.
   for (const auto& [member, meta] : plan.announced) {
     if (meta.group != 0) plan.meta.group = meta.group, plan.meta.groupSize = meta.groupSize;
   }
@@ -316,7 +317,7 @@ Sequencer::TrackedPlan* Sequencer::planFor(const std::string& name) {
 }
 
 Sequencer::TrackedPlan* Sequencer::leastRecentlyUsed() {
-  // Looking through all of them once per name would take the longer the more are in flight.
+  // Searching all plans for every new name would take too long while many are in flight.
   if (noneIdle_) return nullptr;
   TrackedPlan* oldest = nullptr;
   for (auto& plan : plans_) {

@@ -1,16 +1,16 @@
-// Sequencer: decides, for one process set, what runs next. Pure logic: submissions go in, log
-// entries come out; it knows no clocks, channels or buffers, so that every rule can be tested by
+// Sequencer: decides what runs next in one process set. Pure logic: submissions go in, and log
+// entries come out. It knows no clocks, channels or buffers, so that every rule can be tested by
 // itself.
 //
-// Readiness is published, not voted: when the last member's submission of a name arrives, the metas
-// are compared (only if somebody announced one; repeats agree by construction), a plan is defined
-// if it is new, and the plan is ready. Ready plans leave in batches: at once when the engine is
-// idle and somebody waits or enough bytes are there, after a short delay otherwise, and early when
-// a whole fusion threshold has gathered behind a busy engine.
+// When the last member's submission of a name arrives, the metas are compared (only if one was
+// announced; repeats agree by construction), a plan is defined if it is new, and the plan is ready.
+// Ready plans leave in batches. They leave at once if the engine is idle and either a thread waits
+// or enough bytes are ready, and after a short delay otherwise. They also leave while the engine is
+// busy, once the bytes reach the fusion threshold.
 //
-// Plans. A plan is a slot (index) with a generation; a slot is reused when there are more names
-// than capacity, least recently used first. A Repeat with an old generation is answered by Resend:
-// a plan can be forgotten at any time.
+// Plans. A plan has an index and a generation. If there are more names than capacity, the index of
+// the least recently used plan is used again, with the next generation. A Repeat with an old
+// generation is answered by Resend: a plan can be forgotten at any time.
 //
 // Not thread-safe: the driver owns it.
 #pragma once
@@ -40,8 +40,9 @@ class Sequencer {
   };
   explicit Sequencer(Options options);
 
-  // A submission that breaks the protocol (never a user's mistake), or for which there is no room
-  // because too much is in flight, is an error; the set is then unusable. What it holds is taken.
+  // An error if the submission breaks the protocol (which is never a user's mistake), or if there
+  // is no room because too much is in flight. The set is unusable then. The submission's content is
+  // moved from.
   Status submit(int member, Submission&& submission, TimePoint now);
 
   struct Situation {
@@ -49,11 +50,12 @@ class Sequencer {
     bool someoneWaits = false;
     TimePoint now;
   };
-  // False: decide() would do nothing.
+  // False if decide() would do nothing.
   bool undecided() const { return !out_.empty() || !ready_.empty(); }
   // Appends what belongs into the log now.
   void decide(const Situation& situation, std::vector<LogEntry>& entries);
-  // When decide() should be asked again although nothing new has come; only if something is ready.
+  // When decide() should be called again although nothing new has arrived. Set only if something is
+  // ready.
   std::optional<TimePoint> due() const;
   bool anythingReady() const { return !ready_.empty(); }
 
@@ -67,6 +69,7 @@ class Sequencer {
 
  private:
   enum class Arrival : std::uint8_t { kAbsent, kRepeated, kAnnounced, kWithdrawn };
+  // A plan, and which members have submitted it.
   struct TrackedPlan {
     PlanId id;
     std::string name;
@@ -100,20 +103,20 @@ class Sequencer {
   void completeIfAllAreHere(TrackedPlan& plan);
   void complete(TrackedPlan& plan);
   void makeReady(TrackedPlan& plan);
-  // The mismatch between members, if any; describes and names the odd one out.
+  // Returns the mismatch between members, if there is one.
   std::optional<Refuse> disagreement(const TrackedPlan& plan) const;
   std::optional<Refuse> objectionToJoined(const TrackedPlan& plan) const;
   void refuse(TrackedPlan& plan, Refuse refusal);
   void resetArrivals(TrackedPlan& plan);
   void erase(TrackedPlan& plan);
-  // Null: as many as there can be are in use.
+  // Null if as many plans as there can be are in use.
   TrackedPlan* planFor(const std::string& name);
-  // What a member has announced and what waits for other members; an error: it is too much.
+  // Keeps what a member has announced while it waits for other members. An error if it is too much.
   Status keepAnnouncement(TrackedPlan& plan, int member, Meta meta);
   void dropAnnouncement(TrackedPlan& plan, int member);
   TrackedPlan* leastRecentlyUsed();
   std::vector<int> membersWhere(const TrackedPlan& plan, bool present) const;
-  // A member that has submitted one of them and has joined without the other, or -1.
+  // Returns a member that has submitted one of them and has joined without the other, or -1.
   int onlyInOne(const TrackedPlan& a, const TrackedPlan& b) const;
   void batchReadyPlans(std::vector<LogEntry>& entries);
 
@@ -129,8 +132,8 @@ class Sequencer {
   std::int64_t readyBytes_ = 0;
   TimePoint readySince_;
   TimePoint now_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>
-      groups_;  // complete members of groups that wait
+  // By group: complete plans that wait for the rest of their group.
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> groups_;
   std::unordered_map<std::uint64_t, FailedGroup> failedGroups_;
 
   std::vector<bool> joined_;
@@ -138,7 +141,7 @@ class Sequencer {
   int lastJoined_ = -1;
 
   std::vector<LogEntry> out_;  // decided, not yet taken by decide()
-  std::vector<Open> open_;     // batchReadyPlans()'s; its memory is used again
+  std::vector<Open> open_;     // used by batchReadyPlans(); its memory is used again
 };
 
 }  // namespace farandole::control

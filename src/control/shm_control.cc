@@ -11,17 +11,17 @@ constexpr std::size_t kSubmissionBytes = 64 << 10;
 }  // namespace
 
 struct alignas(64) ShmControl::Member {
-  // Written by the member.
+  // These are written by the member.
   std::atomic<std::uint64_t> submitted;  // head of its submission ring
   std::atomic<std::uint64_t> logRead;
   machine::SealedWord left;  // its last position
-  // Written by the sequencer.
+  // This is written by the sequencer.
   alignas(64) std::atomic<std::uint64_t> submissionsRead;
 };
 
 struct alignas(64) ShmControl::Header {
   std::atomic<std::uint64_t> logHead;
-  // Threads waiting in any member; a hint, so relaxed.
+  // The number of threads that wait in any member. It is a hint, so relaxed.
   alignas(64) std::atomic<std::int32_t> waiting;
 };
 
@@ -64,7 +64,7 @@ bool ShmControl::submit(std::span<const std::byte> record) {
 
 RingRead ShmControl::nextEntry(std::vector<std::byte>& entry) {
   const RingRead result = log_.read(entry);
-  // Release: the entry's bytes were copied out before its room is given back.
+  // Release: the entry's bytes were copied before its room is used again.
   if (result == RingRead::kRecord) {
     member(me_).logRead.store(log_.position(), std::memory_order_release);
   }
@@ -83,7 +83,7 @@ RingRead ShmControl::nextSubmission(int index, std::vector<std::byte>& record) {
 bool ShmControl::append(std::span<const std::byte> entry) {
   std::uint64_t least = UINT64_MAX;
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
-    // One that has left reads no more and must not hold up the others.
+    // A member that has left reads no more and must not hold up the others.
     if (leftAt(i)) continue;
     least = std::min(least, member(i).logRead.load(std::memory_order_acquire));
   }
@@ -97,7 +97,7 @@ bool ShmControl::append(std::span<const std::byte> entry) {
 
 void ShmControl::setWaiting(int delta) {
   const auto before = header_->waiting.fetch_add(delta, std::memory_order_relaxed);
-  // The first to wait may end a batch's delay.
+  // The first thread that waits may end the delay of a batch.
   if (before == 0 && delta > 0 && me_ != 0) neighbourhood_.ring(members_[0]);
 }
 
@@ -119,7 +119,7 @@ std::optional<std::uint64_t> ShmControl::leftAt(int index) const {
   auto& known = left_[static_cast<std::size_t>(index)];
   if (known) return known;
   const auto said = member(index).left.load(neighbourhood_.epoch(), index);
-  // It has executed what was in the log before it left, and the log only grows.
+  // The member has executed only what was in the log before it left, and the log only grows.
   if (said && *said <= header_->logHead.load(std::memory_order_acquire)) known = said;
   return known;
 }

@@ -1,5 +1,5 @@
-// ShmControl: the control channel among ranks of one machine: rings in shared memory, doorbells for
-// waking.
+// ShmControl: the control channel among ranks of one machine, with rings in shared memory and
+// doorbells.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace farandole::control {
 
 class ShmControl final : public ControlChannel {
  public:
-  // How much shared memory a set of `members` needs.
+  // The bytes of shared memory that a set of that many members needs.
   static std::size_t bytesNeeded(int members);
 
-  // `area` as for makeShmCommunicator: zeroed, the same for all members, outlives this object.
-  // `members`: local ranks in the order of the set; `me`: index of this rank in it.
+  // `area`: as for makeShmCommunicator, zeroed, the same for all members, and it outlives this
+  // object. `members`: local ranks in the order of the set. `me`: the member index of this rank.
   ShmControl(machine::Neighbourhood& neighbourhood, void* area, std::vector<int> members, int me);
 
   bool submit(std::span<const std::byte> record) override;

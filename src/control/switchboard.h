@@ -1,8 +1,8 @@
-// Switchboard: the control messages and the records of a mesh, to and from the process sets that
+// Switchboard: takes the control messages and records of a mesh to and from the process sets that
 // they belong to.
 //
-// Each begins with its set's key (KeyedHandlers). Records are told inside the connection that they
-// come on: their handlers must not wait for anybody who sends.
+// Each begins with the key of its set (KeyedHandlers). Handlers of records are called while the
+// connection is being read, so they must not wait for any sender.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,17 @@ namespace farandole::control {
 
 class Switchboard {
  public:
-  // Room for the key in front of a message.
+  // The room for the key in front of a message.
   static constexpr std::size_t kFront = sizeof(MessageKey);
 
   explicit Switchboard(transport::LinkMesh& mesh) : mesh_(mesh) {}
 
-  // For LinkMesh::onControl and onRecord.
+  // Handlers for LinkMesh::onControl and onRecord.
   KeyedHandlers<std::string>& control() { return control_; }
   KeyedHandlers<RawBytes>& records() { return records_; }
 
   Status send(int rank, MessageKey key, std::span<const std::byte> message);
-  // The front has room for the key, which is put there.
+  // Writes the key into the front, which has room for it.
   Status sendRecord(int rank, MessageKey key, std::string& front, std::span<const std::byte> body);
 
  private:
