@@ -42,7 +42,7 @@ void fill(farandole_error& error, const Status& status) {
   error.message = status.message().c_str();
 }
 
-// Runs the body of an ABI function: never in a fork child, and nothing is ever thrown out of it.
+// Runs the body of an ABI function. It does not run in a fork child, and no exception leaves it.
 template <typename Body>
 farandole_code guarded(Body&& body) noexcept {
   try {
@@ -59,7 +59,7 @@ Status noSuchHandle() {
   return Status::invalid("no such handle: it was never given out, or has been released");
 }
 
-// One of the runtime's numbers, or -1.
+// Returns one of the runtime's numbers, or -1.
 template <typename Get>
 std::int32_t identity(Get&& get) noexcept {
   try {
@@ -73,8 +73,8 @@ std::int32_t identity(Get&& get) noexcept {
 
 }  // namespace
 
-// The functions of farandole.h. A definition inside a namespace is another declaration to the
-// compiler, which forgets the header's visibility.
+// The functions of farandole.h. To the compiler, a definition inside a namespace is another
+// declaration, which loses the header's visibility.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -229,13 +229,13 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
     if (count == 0) return {};
     if (requests == nullptr || handles == nullptr)
       return Status::invalid("requests or handles is NULL");
-    // Mostly it is one: that takes no memory.
+    // Usually there is one request, which takes no memory here.
     conductor::EntryPtr single;
     std::vector<conductor::EntryPtr> several(count > 1 ? count : 0);
     const std::span<conductor::EntryPtr> entries =
         count > 1 ? std::span(several) : std::span(&single, 1);
     const TimePoint now = Clock::now();
-    // An older caller's structs are shorter.
+    // The structs of an older caller are shorter.
     const std::size_t stride = requests[0].struct_size;
     if (count > 1 && stride % alignof(farandole_request) != 0) {
       return Status::invalid("farandole_request.struct_size is " + std::to_string(stride));
@@ -254,7 +254,7 @@ farandole_code farandole_submit(const farandole_request* requests, size_t count,
       entries[i]->set = requests[0].set;
       entries[i]->submitted = now;
     }
-    // Handles first: a callback may run before submit returns.
+    // Handles come first, because a callback may run before submit returns.
     for (size_t i = 0; i < count; ++i) {
       library.handles().add(entries[i]);
       handles[i] = entries[i]->handle;
@@ -277,8 +277,7 @@ farandole_code farandole_wait(farandole_handle handle, int64_t timeout_ms) {
     if (!entry) return noSuchHandle();
     if (!entry->done.load(std::memory_order_acquire)) {
       const auto runtime = library.runtime();
-      // Between the moment a shutdown takes the runtime away and the moment it ends what is in
-      // flight.
+      // A shutdown has taken the runtime away and has not yet ended what is in flight.
       if (!runtime) return Status(Code::kShutdown, "farandole is being shut down on this rank");
       FARANDOLE_RETURN_IF_ERROR(mayWait(*runtime));
       return waitFor(*runtime, entry, timeout_ms, Clock::now());
@@ -322,8 +321,7 @@ farandole_code farandole_cancel(farandole_handle handle) {
     const conductor::EntryPtr entry = library.handles().find(handle);
     if (!entry) return noSuchHandle();
     const auto runtime = library.runtime();
-    // The answer comes from the set's first member; should that one not answer, the operation
-    // simply goes on.
+    // The set's first member answers. If it does not, the operation goes on.
     const Deadline deadline = Deadline::after(std::chrono::seconds(1));
     if (runtime && runtime->conductor().cancel(entry, deadline)) return {};
     if (entry->done.load(std::memory_order_acquire) &&

@@ -8,17 +8,17 @@
 namespace farandole::api {
 namespace {
 
-// So that a thread's operations, which come one after the other, take no memory each.
+// The operations of a thread follow each other, so they can share the memory of one entry.
 conductor::EntryPtr& spareOfThread() {
   thread_local conductor::EntryPtr spare;
   return spare;
 }
 
 conductor::EntryPtr freshEntry(conductor::EntryPtr& spare) {
-  // Whoever drove it may hold it for a moment after its end.
+  // The driver may hold the entry for a moment after its end.
   if (!spare || spare.use_count() > 1) return std::make_shared<conductor::Entry>();
   spare->renew();
-  // Taken: an allocator of the caller's may get here again.
+  // It is taken out, because an allocator of the caller's may call in again.
   return std::exchange(spare, nullptr);
 }
 

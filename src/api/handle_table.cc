@@ -36,7 +36,7 @@ bool HandleTable::release(std::uint64_t handle) {
   Holder& holder = holders_[index];
   released = std::move(holder.entry);
   holder.entry = nullptr;
-  // A holder whose generations are used up is never used again.
+  // An index whose generations are used up is never used again.
   if (++holder.generation != 0) free_.push_back(index);
   return true;
 }

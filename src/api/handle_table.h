@@ -1,6 +1,6 @@
-// HandleTable: numbers for entries. A handle is a holder and its generation, so that a released
-// handle is never mistaken for a later one. Thread-safe. Lives as long as the process: handles
-// outlive a shutdown.
+// HandleTable: numbers for entries. A handle consists of an index and the generation of what that
+// index holds, so that a released handle is never mistaken for a later one. Thread-safe. It lives
+// as long as the process: handles outlive a shutdown.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class HandleTable {
  public:
   // Gives the entry its handle.
   void add(const conductor::EntryPtr& entry);
-  // Null: no such handle.
+  // Null if there is no such handle.
   conductor::EntryPtr find(std::uint64_t handle) const;
-  // False: no such handle.
+  // False if there is no such handle.
   bool release(std::uint64_t handle);
 
  private:

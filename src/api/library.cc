@@ -16,15 +16,15 @@ namespace {
 
 std::atomic<bool> forked_{false};
 
-// Local rank 0 waits so long for the others before it leaves the file as it is: viewers can read
-// that too.
+// Local rank 0 waits this long for the others. After that it leaves the file as it is, which
+// viewers can read too.
 constexpr Duration kStopTimeout = std::chrono::seconds(2);
 
 Status inCallback(const char* what) {
   return Status::invalid(std::string(what) + " cannot be called from a completion callback");
 }
 
-// A callback may run inside of a shutdown, which holds the lock of these functions.
+// A callback may run inside a shutdown, which holds the lock of these functions.
 Status outsideOfCallbacks(const char* what) {
   return conductor::DirectCallbacks::isInside() ? inCallback(what) : Status();
 }
@@ -42,12 +42,13 @@ Library& Library::instance() {
   return *library;
 }
 
-// Not checked: see below.
+// Not checked for the reason given below.
 void Library::afterForkInChild() NO_THREAD_SAFETY_ANALYSIS {
-  // Once: in a child of the child the numbers may belong to files of the program.
+  // Only in the first generation: in a child of the child the numbers may belong to files of the
+  // program.
   if (forked_.exchange(true, std::memory_order_relaxed)) return;
-  // Other threads of the parent may have held any lock at the moment of the fork, so none is taken:
-  // the child is alone and the pointers do not change any more.
+  // Other threads of the parent may have held any lock at the moment of the fork, so none is taken.
+  // The child is alone, and the pointers do not change any more.
   Library& library = instance();
   if (library.runtime_) library.runtime_->closeAfterFork();
   if (library.bootstrap_) library.bootstrap_->forgetAfterFork();
@@ -55,7 +56,7 @@ void Library::afterForkInChild() NO_THREAD_SAFETY_ANALYSIS {
 
 void Library::atExit() {
   if (forked_.load(std::memory_order_relaxed)) return;
-  // A program that forgets shutdown still leaves in good order when it ends in good order.
+  // A program that forgets shutdown still leaves in an orderly way if it ends in an orderly way.
   [[maybe_unused]] const Status status = instance().shutdown();
 }
 
@@ -104,7 +105,8 @@ Status Library::connectBootstrap(runtime::Identity& identity, Deadline deadline)
   }
   listenTo(std::move(bootstrap));
   if (config.engine != EngineChoice::kMpi || config.size == 1) return {};
-  // farandole run --engine mpi: MPI carries data between machines, the agent all else.
+  // This is farandole run --engine mpi: MPI carries the data between machines, and bootstrap uses
+  // the agent socket.
   auto engine = runtime::startMpiBeside(config, deadline);
   FARANDOLE_RETURN_IF_ERROR(engine.status());
   engine_ = std::move(engine).value();
@@ -116,12 +118,12 @@ Status Library::connectBootstrap(runtime::Identity& identity, Deadline deadline)
 void Library::listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap) {
   const MutexLock lock(mutex_);
   bootstrap_ = std::move(bootstrap);
-  // Events reach whatever runtime there is at that time.
+  // Reports go to the runtime that exists at that time.
   bootstrap_->onRankEnd([this](const bootstrap::RankEnd& end) {
     if (const auto current = runtime()) {
       current->rankEnded(end);
     } else if (collective::Engine* const mpi = mpi_.load(std::memory_order_acquire)) {
-      // After shutdown: MPI has still to end.
+      // After a shutdown MPI still has to end.
       mpi->rankLost(bootstrap::describe(end));
     }
   });
@@ -163,7 +165,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
   if (bootstrap_) bootstrap_->report("initialised size=" + std::to_string(config->size));
   if (config->timeline.empty()) return {};
   Status status = startTimeline(config->timeline, *config);
-  // Half an init would be worse than none.
+  // An init that is half done would be worse than none.
   if (!status.ok()) FARANDOLE_RETURN_IF_ERROR(end(*started));
   return status;
 }
@@ -176,11 +178,11 @@ Status Library::shutdown() {
 }
 
 Status Library::endWithProcess(bool failing) {
-  // Registered as late as this, it runs before everything else at exit: before MPI is finalised.
+  // Registered this late, it runs before everything else at exit, also before MPI is finalised.
   static const int registered = ::on_exit(
       [](int status, void*) {
         if (forked_.load(std::memory_order_relaxed) || !instance().runtime()) return;
-        // What the process's parent will see.
+        // These bits are what the parent process will see.
         if ((status & 0xff) == 0) return atExit();
         std::fflush(nullptr);
         ::_exit(status);
@@ -193,7 +195,7 @@ Status Library::endWithProcess(bool failing) {
   if (ending->conductor().inCallback()) return inCallback("end_with_process");
   if (registered != 0 || ending->config().size == 1) return end(ending);
   if (!ending->conductor().anythingInFlight()) return {};
-  // What MPI or connections carry ends only with a good-bye.
+  // What MPI or connections carry ends only if this rank leaves in an orderly way.
   if (!engine_ && ending->halt()) return retireMemory(ending);
   return failing ? Status() : end(ending);
 }
@@ -203,7 +205,7 @@ Status Library::end(const std::shared_ptr<runtime::Runtime>& ending) {
     return inCallback("shutdown");
   }
   if (const Status status = stopTimeline(); !status.ok()) logWarning(status.message());
-  // First out of reach for new calls, then ended.
+  // New calls must not find the runtime any more when it is ended.
   {
     const MutexLock lock(mutex_);
     runtime_ = nullptr;
@@ -222,8 +224,8 @@ Status Library::retireMemory(const std::shared_ptr<runtime::Runtime>& ending) {
     allocation.retired = ending;
     held = true;
   }
-  // A rank that was given up and wakes later must not write into memory that the user still holds;
-  // nor may one that is not done yet see how that memory is given back.
+  // A rank that was given up and wakes later must not write into memory that the user still holds.
+  // Nor may a rank that is not done yet see that memory being freed.
   return held ? ending->arena().detach() : Status();
 }
 
@@ -283,21 +285,21 @@ Status Library::startTimeline(const std::string& path, const Config& config) {
     return Status::invalid("a timeline is already being written to " + timelinePath_);
   timelineKey_ = "timeline/" + std::to_string(epoch()) + "/" + std::to_string(timelines_++) + "/" +
                  std::to_string(config.machine);
-  // Machines may share a file system.
+  // The machines may share a file system.
   timelinePath_ = config.machine == 0 ? path : path + ".machine" + std::to_string(config.machine);
   timelineConfig_ = config;
   const Deadline deadline = Deadline::after(config.startTimeout);
   Status made;
   if (config.localRank == 0) {
     made = observe::Timeline::createFile(timelinePath_);
-    // The others learn of a failure too: nobody waits for a file that will not come.
+    // The others learn of a failure too, so that none waits for the file.
     if (bootstrap_)
       FARANDOLE_RETURN_IF_ERROR(
           bootstrap_->put(timelineKey_, made.ok() ? "" : made.message(), deadline));
   } else {
-    auto told = bootstrap_->get(timelineKey_, deadline);
-    FARANDOLE_RETURN_IF_ERROR(told.status());
-    if (!told->empty()) made = Status::unavailable(*told);
+    auto answer = bootstrap_->get(timelineKey_, deadline);
+    FARANDOLE_RETURN_IF_ERROR(answer.status());
+    if (!answer->empty()) made = Status::unavailable(*answer);
   }
   FARANDOLE_RETURN_IF_ERROR(made);
   return timeline_.start(timelinePath_, config.rank, config.host,

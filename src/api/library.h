@@ -1,7 +1,8 @@
-// Library: what the process has once: the current runtime, handles, memory handed to the user, the
-// agent's line.
+// Library: what a process has once: the current runtime, the handles, the memory given to the user,
+// and the connection with bootstrap.
 //
-// It is never destroyed: threads of the program may call in while the process exits. Thread-safe.
+// It is never destroyed, because threads of the program may call it while the process exits.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,15 +27,15 @@ class Library {
  public:
   static Library& instance();
 
-  // Ok if already initialised. timeout zero: the configured one.
+  // Ok if it is already initialised. timeout: zero means the configured one.
   Status init(std::chrono::milliseconds timeout);
-  // Ok if not initialised.
+  // Ok if it is not initialised.
   Status shutdown();
-  // Ends what is in flight; how the rank leaves is decided by the process's exit status.
+  // Ends what is in flight. The exit status of the process decides how the rank leaves.
   Status endWithProcess(bool failing);
   // Null unless initialised.
   std::shared_ptr<runtime::Runtime> runtime() const;
-  // The same, or the error to return.
+  // Returns the same, or the error for the caller.
   Result<std::shared_ptr<runtime::Runtime>> requireRuntime() const;
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
@@ -43,16 +44,17 @@ class Library {
   bool isShared(const void* memory, std::size_t bytes) const;
 
   HandleTable& handles() { return handles_; }
-  // One file for all ranks of the machine; local rank 0 makes and completes it.
+  // All ranks of a machine write one file, which local rank 0 creates and completes.
   Status startTimeline(const std::string& path, const Config& config);
-  // Ok if there is none.
+  // Ok if there is no timeline.
   Status stopTimeline();
 
-  // kForked in a fork child, else ok. Everything else is only called when this is ok.
+  // Returns kForked in a fork child, otherwise ok. Everything else is called only if this is ok.
   static Status checkProcess();
 
  private:
-  // Memory handed to the user: shared now, or left over from a runtime that has ended, or ordinary.
+  // Memory given to the user. It is shared now, left over from a runtime that has ended, or
+  // ordinary.
   struct Allocation {
     std::size_t bytes = 0;
     std::shared_ptr<runtime::Runtime> retired;
@@ -61,7 +63,8 @@ class Library {
 
   Library() = default;
   Status end(const std::shared_ptr<runtime::Runtime>& ending) REQUIRES(lifeMutex_);
-  // The user keeps the shared memory of a runtime that has ended, out of the other ranks' sight.
+  // The user keeps the shared memory of a runtime that has ended. Other ranks cannot see it any
+  // more.
   Status retireMemory(const std::shared_ptr<runtime::Runtime>& ending);
   Status connectBootstrap(runtime::Identity& identity, Deadline deadline) REQUIRES(lifeMutex_);
   void listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap);
@@ -72,16 +75,16 @@ class Library {
   mutable Mutex mutex_;
   std::shared_ptr<runtime::Runtime> runtime_ GUARDED_BY(mutex_);
   std::map<const void*, Allocation> allocations_ GUARDED_BY(mutex_);
-  // Of the MPI that started this rank, if one did.
+  // The engine of the MPI that started this rank, if one did.
   std::unique_ptr<collective::Engine> engine_ GUARDED_BY(lifeMutex_);
   std::atomic<collective::Engine*> mpi_{nullptr};  // the same, for the bootstrap's thread
-  Config mpiConfig_ GUARDED_BY(lifeMutex_);        // who this rank is then
-  // Set by the first init, before there is a runtime whose users may look at it; then it stays:
-  // init and shutdown repeat quickly.
+  Config mpiConfig_ GUARDED_BY(lifeMutex_);        // who this rank is in that case
+  // Set by the first init, before there is a runtime whose users may read it. After that it stays,
+  // because init and shutdown may follow each other quickly.
   std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
 
-  Mutex stopsMutex_;  // before mutex_; held while the runtime is told
-  // What the agent has said last of each rank, for the next runtime.
+  Mutex stopsMutex_;  // taken before mutex_, and held while the runtime gets a report
+  // What bootstrap has last reported of each rank, for the next runtime.
   std::map<std::int32_t, bootstrap::RankStop> stops_ GUARDED_BY(stopsMutex_);
 
   std::atomic<std::uint64_t> epoch_{0};
@@ -90,7 +93,7 @@ class Library {
   Mutex timelineMutex_;
   observe::Timeline timeline_;
   std::string timelinePath_ GUARDED_BY(timelineMutex_);
-  // Under which the ranks tell each other that they have started and stopped.
+  // The bootstrap key under which the ranks announce that they have started and stopped.
   std::string timelineKey_ GUARDED_BY(timelineMutex_);
   Config timelineConfig_ GUARDED_BY(timelineMutex_);
   int timelines_ GUARDED_BY(timelineMutex_) = 0;

@@ -18,7 +18,7 @@ Status wrong(const farandole_request& request, std::string text) {
       .withTensor(request.name != nullptr ? request.name : "");
 }
 
-// The root (a global rank) as a member of the set; nullopt if it is none.
+// Returns the member index of a root, which is a global rank; nullopt if it is not in the set.
 std::optional<std::int32_t> memberOf(const runtime::Runtime::SetInfo& set, std::int32_t rank) {
   const auto found = std::find(set.ranks.begin(), set.ranks.end(), rank);
   if (found == set.ranks.end()) return std::nullopt;
@@ -85,14 +85,15 @@ Status readSplits(const farandole_request& request, const runtime::Runtime::SetI
   return {};
 }
 
-// What of the result there must be room for as far as this request tells. bytes: of its shape.
+// Returns the bytes of the result that the output must have room for, as far as this request says.
+// bytes: those of its shape.
 std::int64_t outputBytes(const conductor::Request& checked, const runtime::Runtime::SetInfo& set,
                          std::int64_t bytes) {
   const control::Meta& meta = checked.meta;
   const auto members = static_cast<std::int64_t>(set.ranks.size());
   switch (meta.kind) {
     case control::Kind::kReducescatter: {
-      // As Execution divides them.
+      // This divides the rows as Execution does.
       const std::int64_t rows = meta.splits.empty()
                                     ? meta.rows() / members + (set.me < meta.rows() % members)
                                     : meta.splits[static_cast<std::size_t>(set.me)];
@@ -101,7 +102,7 @@ std::int64_t outputBytes(const conductor::Request& checked, const runtime::Runti
     case control::Kind::kAllgather:
     case control::Kind::kGather: {
       std::int64_t all = 0;
-      // More than any memory has.
+      // No memory is that large.
       if (__builtin_mul_overflow(bytes, members, &all)) return conductor::kNoLimit - 1;
       return all;
     }
@@ -151,7 +152,8 @@ Status checkBuffers(const farandole_request& request, const runtime::Runtime::Se
   const auto* in = static_cast<const std::byte*>(request.input);
   const auto* out = static_cast<const std::byte*>(request.output);
   if (in == nullptr || out == nullptr || in == out) return {};
-  // The output is at least as large as a part; what can be told apart here is told.
+  // The output is at least as large as this member's part. Overlaps that can be seen here are
+  // refused.
   const std::less<const std::byte*> before;
   if (kind == control::Kind::kAllreduce && before(in, out + bytes) && before(out, in + bytes)) {
     return wrong(request, "input and output overlap without being the same");

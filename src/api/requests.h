@@ -1,5 +1,5 @@
-// From a farandole_request to a Request: everything a caller can get wrong is found here, before
-// anything starts.
+// Makes a Request of a farandole_request. Every mistake of a caller is found here, before anything
+// starts.
 #pragma once
 
 #include <vector>
@@ -15,14 +15,14 @@ struct farandole_queue {
 
 namespace farandole::api {
 
-// The set the request names is looked up in the runtime. `checked` is new.
+// Looks up the set that the request names. `checked` must be new.
 Status checkRequest(runtime::Runtime& runtime, const farandole_request& request,
                     conductor::Request& checked);
 
-// The two steps of that. An older caller's struct is shorter: what it does not have keeps its
-// default.
+// These are the two steps of the above. The struct of an older caller is shorter; fields that it
+// does not have keep their defaults.
 Status completeRequest(const farandole_request& given, farandole_request& whole);
-// set: the one that the request names, or null if there is none; rank: this one.
+// set: the one that the request names, or null if there is none. rank: this rank.
 Status checkRequest(const runtime::Runtime::SetInfo* set, std::int32_t rank,
                     const farandole_request& request, conductor::Request& checked);
 

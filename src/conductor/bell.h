@@ -1,4 +1,4 @@
-// Bell: how this rank's driver sleeps, who wakes it, and how it hears that everything is over.
+// Bell: how this rank's driver sleeps and is woken, and how it learns that the rank cannot go on.
 //
 // Only one thread sleeps at a time:
 //
@@ -6,7 +6,7 @@
 //     if (nothingToDo()) bell.sleep(seen, deadline);
 //     bell.awake();
 //
-// Whatever happens after announceSleep() ends the sleep, or keeps it from beginning.
+// A ring after announceSleep() ends the sleep, or keeps it from beginning.
 #pragma once
 
 #include <cstdint>

@@ -37,14 +37,14 @@ constexpr std::size_t kLargestArena = std::size_t{256} << 30;
 #endif
 constexpr std::size_t kSmallestArena = std::size_t{64} << 20;
 
-// 4 KiB nearly everywhere; some arm64 kernels have 16 or 64.
+// Usually 4 KiB; some arm64 kernels have 16 or 64.
 std::size_t pageBytes() {
   static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
-// Large allocations start on page boundaries, so that freeing them returns every page; the largest
-// where a huge page could begin.
+// Large allocations start on page boundaries, so that freeing them returns every page. The largest
+// start where a huge page could begin.
 std::size_t alignmentFor(std::size_t bytes) {
   if (bytes >= kHugePage) return kHugePage;
   return bytes >= pageBytes() ? pageBytes() : kGranule;
@@ -61,7 +61,8 @@ std::size_t defaultCapacity() {
   std::size_t bytes = std::size_t{16} << 30;
   if (::sysinfo(&info) == 0) bytes = std::size_t{info.totalram} * info.mem_unit;
   bytes = std::min(bytes, kLargestArena);
-  // Every rank of the machine is mapped here: of a limited address space each gets a small part.
+  // The arenas of all ranks of the machine are mapped here, so each gets a small share of a limited
+  // address space.
   bytes = std::min(bytes, limitOf(RLIMIT_AS) / 16);
   bytes = std::min(bytes, limitOf(RLIMIT_FSIZE));  // ftruncate beyond it is a SIGXFSZ
   return std::max(bytes, kSmallestArena);
@@ -92,7 +93,7 @@ Result<Mapping> Mapping::map(int fd, std::size_t bytes, bool inherit) {
   Mapping mapping;
   mapping.data_ = static_cast<std::byte*>(p);
   mapping.size_ = bytes;
-  // Only advice: most kernels give shared memory no huge pages, and refuse.
+  // This is only advice: most kernels give shared memory no huge pages, and refuse.
   (void)::madvise(p, bytes, MADV_HUGEPAGE);
   if (!inherit && ::madvise(p, bytes, MADV_DONTFORK) != 0) {
     return Status::fromErrno("keeping shared memory from fork children", errno);
@@ -115,7 +116,8 @@ Result<std::unique_ptr<Arena>> Arena::create(std::size_t bytes) {
   if (::ftruncate(arena->fd_.get(), static_cast<off_t>(capacity)) != 0) {
     return Status::fromErrno("sizing shared memory to " + megabytes(capacity), errno);
   }
-  // Sealed: nobody can shrink it under another rank's feet (that would be a SIGBUS there).
+  // It is sealed, so that no process can shrink it while other ranks use it (they would get a
+  // SIGBUS).
   if (::fcntl(arena->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Status::fromErrno("sealing shared memory", errno);
   }
@@ -154,7 +156,7 @@ Result<void*> Arena::allocate(std::size_t bytes) {
 
 Status Arena::reserve(std::size_t offset, std::size_t bytes) {
   if (detached_) return {};
-  // Small blocks cost at most a page or two: not worth reading /proc for.
+  // Small allocations take a page or two, which is not worth reading /proc for.
   if (bytes < kHugePage / 2) return reservePages(offset, bytes);
   if (promises_) {
     return promises_->reserve(
@@ -172,8 +174,8 @@ Status Arena::reserve(std::size_t offset, std::size_t bytes) {
 Status Arena::reservePages(std::size_t offset, std::size_t bytes) {
   const std::size_t begin = roundDown(offset, pageBytes());
   const std::size_t end = roundUp(offset + bytes, pageBytes());
-  // A signal may interrupt a long reservation, which then starts again: bounded, because a stream
-  // of signals must not keep it here for ever.
+  // A signal may interrupt a long reservation, which then starts again. The attempts are bounded,
+  // because a stream of signals must not keep the thread here for ever.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     if (::fallocate(fd_.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) ==
         0) {
@@ -217,8 +219,8 @@ void Arena::release(std::size_t offset, std::size_t bytes) {
   clear(offset, bytes, begin, end);
 }
 
-// Everything in free_ reads as zero. Whole pages of the free range go back to the system, the rest
-// is written.
+// Everything in free_ must read as zero. Whole pages of the free range go back to the system; the
+// rest is overwritten.
 void Arena::clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin,
                   std::size_t freeEnd) {
   const std::size_t end = offset + bytes;
@@ -256,7 +258,8 @@ bool Arena::owns(const void* p, std::size_t bytes) const {
 Status Arena::detach() {
   const MutexLock lock(mutex_);
   if (detached_) return {};
-  // Pages are exchanged, and small allocations share pages: so ranges are joined page by page.
+  // Whole pages are replaced, and small allocations share pages. So ranges that share a page are
+  // joined.
   std::size_t done = 0;
   for (auto range = used_.begin(); range != used_.end();) {
     const std::size_t begin = roundDown(range->first, pageBytes());
@@ -273,8 +276,8 @@ Status Arena::detach() {
   return {};
 }
 
-// The private copy is made beside and then moved over the shared pages: at every moment the address
-// holds the contents.
+// The private copy is made elsewhere and then moved over the shared pages, so that the address
+// holds the contents all the time.
 Status Arena::detachRange(std::size_t begin, std::size_t end, bool keepContents) {
   if (begin >= end) return {};
   const std::size_t bytes = end - begin;

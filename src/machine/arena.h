@@ -1,10 +1,10 @@
-// Arena: one rank's memory that every rank of its machine can map: an unnamed memfd, so that a
-// crash leaves nothing behind. Everything shared lives in arenas: control blocks, slots, and the
-// user's shared tensors.
+// Arena: the memory of one rank that every rank of its machine can map. It is an unnamed memfd, so
+// that a crash leaves nothing behind. Everything shared lives in arenas: control structures, slots,
+// and the user's shared tensors.
 //
-// The memfd is as large as it could ever need to be (the machine's memory) but holds pages only
-// where something is allocated; peers map it once, so handing out memory later needs no further
-// exchange: an address travels as (rank, offset). Thread-safe.
+// The memfd is as large as it could ever need to be (the machine's memory), but has pages only
+// where something is allocated. Peers map it once, so that later allocations need no further
+// exchange: an address is sent as (rank, offset). Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@
 
 namespace farandole::machine {
 
-// A mapping with an owner.
+// A mapping that is unmapped with its owner.
 class Mapping {
  public:
   Mapping() = default;
   ~Mapping();
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
-  // Shared, read-write, not inherited by fork children unless inherit.
+  // Shared and read-write. Fork children inherit it only if `inherit` is true.
   static Result<Mapping> map(int fd, std::size_t bytes, bool inherit);
 
   std::byte* data() const { return data_; }
@@ -41,26 +41,27 @@ class Mapping {
 
 class Arena {
  public:
-  // bytes = 0: sized after the machine, smaller where address space or file size is limited.
+  // bytes = 0: as large as the machine's memory, or less if address space or file size is limited.
   static Result<std::unique_ptr<Arena>> create(std::size_t bytes = 0);
   ~Arena();
 
-  // 64-byte aligned, zeroed. Checks the cgroup's and the machine's free memory first, together with
-  // what other ranks are about to take, then reserves the pages: never a SIGBUS later. kOutOfMemory
-  // says how much is needed and how much there is.
+  // The memory is 64-byte aligned and zeroed. First the free memory of the cgroup and of the
+  // machine is compared with what this and other ranks are about to take, then the pages are
+  // reserved, so that there is no SIGBUS later. kOutOfMemory says how much is needed and how much
+  // there is.
   Result<void*> allocate(std::size_t bytes);
   // Returns the pages to the system. False if p is not the start of an allocation.
   bool free(void* p);
   // True if [p, p+bytes) lies within one allocation.
   bool owns(const void* p, std::size_t bytes) const;
 
-  // Replaces every allocation, in place and with its contents, by memory of this process alone: a
-  // rank that was given up and wakes later then writes into nobody's memory. Nothing may write to
-  // this arena meanwhile. Later allocations are private too.
+  // Replaces every allocation, in place and with its contents, by memory of this process alone. A
+  // rank that was given up and wakes later then writes into no other rank's memory. Nothing may
+  // write to this arena meanwhile. Later allocations are private too.
   Status detach();
 
-  // From now on large allocations are agreed on with the other ranks of the machine. Before anybody
-  // else uses the arena; the promises live as long as it does.
+  // From now on large allocations are agreed on with the other ranks of the machine. Must be called
+  // before any other thread uses the arena. The promises live as long as it does.
   void shareMemoryWith(std::unique_ptr<MemoryPromises> promises) {
     promises_ = std::move(promises);
   }
@@ -74,7 +75,7 @@ class Arena {
   Status reserve(std::size_t offset, std::size_t bytes) REQUIRES(mutex_);
   Status reservePages(std::size_t offset, std::size_t bytes);
   Status detachRange(std::size_t begin, std::size_t end, bool keepContents);
-  // Returns an allocation's bytes to free_, joined with its neighbours, and zeroes them.
+  // Returns an allocation's bytes to free_, joined with adjacent ranges, and zeroes them.
   void release(std::size_t offset, std::size_t bytes) REQUIRES(mutex_);
   void clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin, std::size_t freeEnd)
       REQUIRES(mutex_);
@@ -90,8 +91,8 @@ class Arena {
   std::map<std::size_t, std::size_t> free_ GUARDED_BY(mutex_);  // the same, coalesced
 };
 
-// The memory that may still be used by this process: the least of the machine's and every enclosing
-// cgroup's.
+// The memory that this process may still use: the least of the machine's and that of every
+// enclosing cgroup.
 std::size_t availableMemory();
 
 }  // namespace farandole::machine

@@ -29,10 +29,10 @@ std::optional<std::uint64_t> readNumber(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  return parseNumber(line);  // "max" is no number: no limit
+  return parseNumber(line);  // "max", which means no limit, is not a number
 }
 
-// The value of the first line that starts with key.
+// Returns the value of the first line that starts with the key.
 std::optional<std::uint64_t> readField(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   std::string line;
@@ -42,7 +42,8 @@ std::optional<std::uint64_t> readField(const std::string& path, std::string_view
   return std::nullopt;
 }
 
-// What is left below one group's limit. Clean file pages count as free: the kernel drops them.
+// Returns what is left below the limit of one group. Clean file pages count as free, because the
+// kernel drops them.
 std::uint64_t leftInGroup(const std::string& folder, std::string_view limitFile,
                           std::string_view usageFile) {
   const auto limit = readNumber(folder + "/" + std::string(limitFile));
@@ -55,8 +56,8 @@ std::uint64_t leftInGroup(const std::string& folder, std::string_view limitFile,
   return *limit > used ? *limit - used : 0;
 }
 
-// The least of a group's and its ancestors'. The path may name folders outside this container's
-// view of the hierarchy; those simply do not exist here.
+// Returns the least of a group and its ancestors. The path may name folders outside this
+// container's view of the hierarchy, which do not exist here.
 std::uint64_t leftInGroups(const std::string& root, std::string path, std::string_view limitFile,
                            std::string_view usageFile) {
   std::uint64_t least = kUnlimited;

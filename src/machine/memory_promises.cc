@@ -7,7 +7,7 @@
 namespace farandole::machine {
 namespace {
 
-// The bits of a word that are not bytes: its phase, and whether it was refused by another rank.
+// The bits of a word that are not bytes: its phase, and whether another rank has refused it.
 constexpr std::uint64_t kPhase = 7;
 constexpr std::uint64_t kDeciding = 1;
 constexpr std::uint64_t kReserving = 2;
@@ -36,10 +36,10 @@ std::string megabytes(std::size_t bytes) {
 }
 
 void MemoryPromises::say(std::uint64_t word) {
-  // Sequentially consistent, as the looks at the words: see the head of this class.
+  // Sequentially consistent, as are the loads of the words: see the comment on the class.
   std::atomic<std::uint64_t>& own = board_.words[options_.me];
   std::uint64_t before = own.load(std::memory_order_relaxed);
-  // A refusal holds until the end.
+  // A refusal stays until the end.
   while (!own.compare_exchange_weak(before, word == 0 ? 0 : word | (before & kRefused),
                                     std::memory_order_seq_cst)) {
   }
@@ -90,7 +90,7 @@ Status MemoryPromises::decide(std::uint64_t bytes) {
     const bool late = deadline.passed();
     const std::uint64_t promised = others.deciding + others.reserving;
     if (isRefused()) return notEnough(bytes, available, promised + others.reserved, others.ranks);
-    // Words and free memory must be of one moment.
+    // The words and the free memory must be those of one moment.
     if (board_.changes.load(std::memory_order_seq_cst) != seen && !late) continue;
     if (promised <= available && bytes <= available - promised) return {};
     if (others.reserving == 0 || bytes > available || late) {

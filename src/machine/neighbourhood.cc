@@ -21,8 +21,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
                   std::atomic<std::uint32_t>::is_always_lock_free,
               "atomics are shared between processes");
 
-// A full memory fence that also compiles under ThreadSanitizer: it does not model fences, but what
-// ours order is memory of several processes, which it cannot see anyway.
+// A full memory fence that also compiles under ThreadSanitizer. That tool does not model fences,
+// but these order memory of several processes, which it cannot see anyway.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
@@ -32,10 +32,10 @@ void fullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #pragma GCC diagnostic pop
 #endif
 
-// A sleeper looks around this often even if nobody rings: a belt to the braces of ring().
+// A sleeping rank wakes up this often even if no rank rings, in case a ring was missed.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
-// Ended, as far as its pidfd tells. Waits up to `milliseconds` for it.
+// True if the process of that pidfd ends within `milliseconds`.
 bool endedWithin(int pidfd, int milliseconds) {
   pollfd entry{pidfd, POLLIN, 0};
   return ::poll(&entry, 1, milliseconds) > 0 && (entry.revents & POLLIN) != 0;
@@ -88,7 +88,7 @@ Status Neighbourhood::mapArenas(std::vector<UniqueFd> arenas) {
     struct stat info {};
     if (::fstat(fd, &info) != 0) return Status::fromErrno(whose, errno);
     const int seals = ::fcntl(fd, F_GET_SEALS);
-    // Unsealed, its owner could shrink it while this process reads it.
+    // If it were not sealed, its owner could shrink it while this process reads it.
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || info.st_size <= 0) {
       return Status::invalid(whose + " is not a sealed memfd");
     }
@@ -114,7 +114,7 @@ Status Neighbourhood::makeHeader() {
   }
   header_ = new (*memory) NeighbourhoodHeader();
   header_->epoch.store(epoch_, std::memory_order_relaxed);
-  // Release: who sees the magic sees the epoch and the zeroed doorbells.
+  // Release: a rank that sees the magic also sees the epoch and the zeroed doorbells.
   header_->magic.store(NeighbourhoodHeader::kMagic, std::memory_order_release);
   return {};
 }
@@ -125,7 +125,8 @@ Status Neighbourhood::awaitHeader(Deadline deadline) {
       return Status::timeout("local rank 0 has not set up the neighbourhood").withRank(0);
     }
     if (endedWithin(pidfds_[0].get(), 1)) {
-      // It may have written its header, done all it wanted, and ended since the last look.
+      // It may have written its header, done everything it had to do, and ended since the last
+      // look.
       if (header_->magic.load(std::memory_order_acquire) == NeighbourhoodHeader::kMagic) break;
       return Status(Code::kPeerLost, "local rank 0 ended during set-up").withRank(0);
     }
@@ -161,8 +162,8 @@ std::uint64_t Neighbourhood::offsetOf(const void* p) const {
 
 void Neighbourhood::wake(int rank) {
   std::atomic<std::uint32_t>& word = header_->doorbells[rank].word;
-  // Release pairs with the sleeper's acquire of the word; a waker that comes between the sleeper's
-  // look at the word and its futex call changes the word, so that call returns at once.
+  // Release pairs with the sleeper's acquire of the word. If this happens between the sleeper's
+  // look at the word and its futex call, the word has changed and the call returns at once.
   word.fetch_add(1, std::memory_order_release);
   futexWakeAll(word, FutexScope::kShared);
 }
@@ -195,8 +196,8 @@ void Neighbourhood::ringAll() {
 std::uint32_t Neighbourhood::announceSleep() {
   const std::uint32_t seen = header_->doorbells[me_].word.load(std::memory_order_acquire);
   header_->sleepers[me_ / 64].fetch_or(std::uint64_t{1} << (me_ % 64), std::memory_order_seq_cst);
-  // With the fence in ring(): either the publisher sees the bit, or the caller's last look sees
-  // what was published.
+  // Together with the fence in ring(): either the publisher sees the bit, or the caller's last look
+  // sees what was published.
   fullFence();
   return seen;
 }
@@ -211,7 +212,7 @@ bool Neighbourhood::sleep(std::uint32_t seen, Deadline deadline) {
 void Neighbourhood::awake() {
   auto& word = header_->sleepers[me_ / 64];
   const std::uint64_t bit = std::uint64_t{1} << (me_ % 64);
-  // Only this rank sets it, and mostly it is not set.
+  // Only this rank sets the bit, and usually it is not set.
   if ((word.load(std::memory_order_relaxed) & bit) != 0) {
     word.fetch_and(~bit, std::memory_order_relaxed);
   }
@@ -233,7 +234,7 @@ void Neighbourhood::noteGone(int rank, Status status) {
     const MutexLock lock(mutex_);
     if (gone_[at].load(std::memory_order_relaxed)) return;
     goneStatuses_[at] = std::move(status);
-    // Release: who sees it looks at that rank's memory after its end.
+    // Release: a thread that sees it reads that rank's memory as it was at its end.
     gone_[at].store(true, std::memory_order_release);
     goneCount_.fetch_add(1, std::memory_order_release);
   }

@@ -12,7 +12,7 @@
 namespace farandole::machine {
 namespace {
 
-// As this process's pid namespace numbers it; 0: not there, or not any more.
+// Returns the pid in this process's pid namespace; 0 if the process is not there, or not any more.
 pid_t pidOf(int pidfd) {
   std::ifstream file("/proc/self/fdinfo/" + std::to_string(pidfd));
   constexpr std::string_view kField = "Pid:";
@@ -28,7 +28,7 @@ pid_t pidOf(int pidfd) {
 int processorsTogether(std::span<const UniqueFd> pidfds) {
   cpu_set_t all;
   CPU_ZERO(&all);
-  // Machines with more than 1024 processors fail here; there nobody is crowded.
+  // This fails on machines with more than 1024 processors, where no rank is crowded.
   if (::sched_getaffinity(0, sizeof(all), &all) != 0) return INT_MAX;
   for (const UniqueFd& pidfd : pidfds) {
     const pid_t pid = pidfd ? pidOf(pidfd.get()) : 0;

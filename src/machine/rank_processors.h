@@ -1,4 +1,4 @@
-// How many processors the ranks of a machine have, together: each may be bound to its own.
+// The number of processors that the ranks of a machine have together: each may be bound to its own.
 #pragma once
 
 #include <span>
@@ -7,8 +7,9 @@
 
 namespace farandole::machine {
 
-// The union of what the calling thread and these processes may use, at least 1. pidfds: those that
-// cannot be asked (none, ended, of a container that is not seen from here) are left out.
+// The size of the union of what the calling thread and these processes may use, at least 1.
+// Processes whose processors are unknown (they have ended, or are in a container that is not
+// visible from here) are left out.
 int processorsTogether(std::span<const UniqueFd> pidfds);
 
 }  // namespace farandole::machine

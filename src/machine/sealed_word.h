@@ -1,10 +1,10 @@
-// SealedWord: a number in shared memory that is told from whatever overwrites it.
+// SealedWord: a number in shared memory that can be told from whatever overwrites it.
 //
-// Other ranks can write there, by mistake too. A number counts only with its seal, a hash of the
-// number, of the epoch and of whose word it is, which neither zeroes nor random bytes nor another
-// rank's word hit. It is no secret: who wants to forge one, can. All zero: not written yet.
+// Other ranks can write there, by mistake too. A number counts only together with its seal: a hash
+// of the number, the epoch and the owner, which zeroes, random bytes and the words of other ranks
+// do not match. It is not secret, so it can be forged on purpose. All zero means not written yet.
 //
-// Written once, by its owner; read by anyone.
+// Written once by its owner, and read by any rank.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ class SealedWord {
  public:
   void store(std::uint64_t value, std::uint64_t epoch, int owner) {
     value_.store(value, std::memory_order_relaxed);
-    // Release: who sees the seal sees the number, and what its owner did before.
+    // Release: a reader that sees the seal also sees the number, and what its owner did before.
     seal_.store(sealOf(value, epoch, owner), std::memory_order_release);
   }
-  // Empty: nothing was written, or something else than a number of that owner.
+  // Empty if nothing was written, or if it is not a number of that owner.
   std::optional<std::uint64_t> load(std::uint64_t epoch, int owner) const {
     const std::uint64_t seal = seal_.load(std::memory_order_acquire);
     if (seal == 0) return std::nullopt;
@@ -30,7 +30,7 @@ class SealedWord {
   }
 
  private:
-  // The finalizer of splitmix64: every bit of the input changes half of the output's.
+  // The finalizer of splitmix64: every bit of the input changes half of the bits of the output.
   static constexpr std::uint64_t mix(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
     x = (x ^ (x >> 27)) * 0x94d049bb133111eb;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFlushBytes = std::size_t{64} << 10;
 constexpr auto kOpenTimeout = std::chrono::seconds(5);
 
-// Quoted and escaped; bytes that are no UTF-8 become U+FFFD.
+// Appends the text quoted and escaped. Bytes that are not UTF-8 become U+FFFD.
 void appendText(std::string& line, std::string_view text) {
   using Json = nlohmann::json;
   line += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -32,7 +32,7 @@ void appendField(std::string& line, std::string_view key, std::int64_t number) {
   (line += ':') += std::to_string(number);
 }
 
-// Traces count microseconds. to_chars, because printf would obey the locale's decimal comma.
+// Traces count microseconds. to_chars is used because printf would use the locale's decimal comma.
 void appendTime(std::string& line, std::string_view key, std::int64_t nanoseconds) {
   char digits[64];
   const auto end =
@@ -42,7 +42,7 @@ void appendTime(std::string& line, std::string_view key, std::int64_t nanosecond
   line.append(digits, end.ptr);
 }
 
-// Not yet closed by a brace.
+// The event is not closed by a brace yet.
 std::string beginEvent(std::string_view name, char phase, int rank, int track) {
   std::string line = "{\"name\":";
   appendText(line, name);
@@ -106,7 +106,7 @@ Status Timeline::start(const std::string& path, int rank, std::string_view host,
 }
 
 Status Timeline::stop() {
-  // In a fork child the mutex may be held by a thread that does not exist here.
+  // In a fork child, the mutex may be held by a thread that does not exist there.
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return {};
   const MutexLock lock(mutex_);
   enabled_.store(false, std::memory_order_relaxed);
@@ -186,7 +186,7 @@ Status Timeline::createFile(const std::string& path) { return createTimelineFile
 
 Status Timeline::closeFile(const std::string& path) {
   FARANDOLE_ASSIGN_OR_RETURN(auto file, openTimelineFile(path, Deadline::after(kOpenTimeout)));
-  // JSON allows no comma after the last element: this is the last.
+  // JSON allows no comma after the last element, and this is the last one.
   return appendToTimelineFile(
       file.get(), beginEvent("timeline closed", 'M', 0, kMainTrack) + ",\"args\":{}}\n]\n", path);
 }

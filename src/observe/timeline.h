@@ -1,17 +1,17 @@
-// Timeline: what this rank did when, as a Chrome trace (chrome://tracing, Perfetto).
+// Timeline: what this rank did and when, as a Chrome trace (chrome://tracing, Perfetto).
 //
-// One file per machine: all its ranks append to the same JSON array, each in whole lines with
-// single O_APPEND writes, so nobody needs a lock across processes; times are CLOCK_MONOTONIC, which
-// they share. pid is the rank, tid a track within it. Viewers accept an array that was not closed,
-// so the file of a job that died can be looked at too.
+// There is one file per machine: all its ranks append to the same JSON array, each in whole lines
+// with single O_APPEND writes, so that no lock between processes is needed. Times are
+// CLOCK_MONOTONIC, which they share. pid is the rank, and tid a track of it. Viewers accept an
+// array that was not closed, so they can show the file of a job that failed.
 //
-// How a job uses it: one rank per machine calls createFile (it replaces what an earlier run left)
-// before the others start(); after all have stop()ped one of them may closeFile. Without createFile
-// the first to start() creates the file, and a file that is already there is continued.
+// How a job uses it: one rank per machine calls createFile (it replaces what an earlier job left)
+// before the others call start(). When all have called stop(), one of them may call closeFile.
+// Without createFile the first start() creates the file, and an existing file is continued.
 //
-// Any thread may call anything at any time. While off, event() costs one relaxed load. While on,
-// events are collected in memory and written, by whichever thread fills the buffer, 64 KiB at a
-// time. Whoever records owns the Timeline; a fork child's copy does nothing.
+// Any thread may call anything at any time. While it is off, event() costs one relaxed load. While
+// it is on, events are collected in memory, and the thread that fills the buffer writes it, 64 KiB
+// at a time. In a fork child the timeline does nothing.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@
 
 namespace farandole::observe {
 
-// "bytes": 4096
+// For instance "bytes": 4096.
 struct TimelineArgument {
   std::string_view key;
   std::variant<std::int64_t, std::string_view> value;
@@ -45,38 +45,38 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  // Begins to record into path, up to `limit` bytes; then one event says that the rest is missing.
-  // host only labels the rank. On failure (no such directory, no permission, already started, the
-  // file holds a finished timeline) it stays off.
+  // Begins to record into path, up to `limit` bytes; after that, one event says that the rest is
+  // missing. host only labels the rank. After a failure (no such directory, no permission, already
+  // started, or the file holds a finished timeline) it stays off.
   Status start(const std::string& path, int rank, std::string_view host = {},
                std::size_t limit = kDefaultLimit);
-  // Writes what is left and stops; nothing to do is ok. An error tells why events are missing: from
-  // now, or from a write that failed earlier (recording ended there).
+  // Writes what is left and stops. Ok if it was off. An error says why events are missing: this
+  // write failed, or an earlier one did, which ended the recording.
   Status stop();
 
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
-  // Something that lasted from startNs to endNs (nowNanoseconds()). Events of one track should nest
-  // or follow one another. Texts may hold anything; they are escaped.
+  // Records something that lasted from startNs to endNs (nowNanoseconds()). Events of one track
+  // should nest or follow one another. Texts may contain anything; they are escaped.
   void event(std::string_view name, std::string_view category, std::int64_t startNs,
              std::int64_t endNs, std::span<const TimelineArgument> arguments = {},
              int track = kMainTrack) {
     if (enabled()) record(name, category, startNs, endNs, arguments, track);
   }
-  // Something that happened at one moment.
+  // Records something that happened at one moment.
   void mark(std::string_view name, std::string_view category, std::int64_t atNs,
             int track = kMainTrack) {
     if (enabled()) recordMark(name, category, atNs, track);
   }
-  // What the viewer shows in front of a track.
+  // Sets what the viewer shows in front of a track.
   void nameTrack(int track, std::string_view name);
 
   // Writes what has been collected so far.
   void flush();
 
-  // An empty timeline at path, replacing any file there. Nobody may be recording into it.
+  // Creates an empty timeline at path, replacing any file there. No rank may be recording into it.
   static Status createFile(const std::string& path);
-  // Completes the JSON array, once everybody has stopped.
+  // Completes the JSON array, when all ranks have stopped.
   static Status closeFile(const std::string& path);
 
  private:

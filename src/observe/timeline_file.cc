@@ -23,13 +23,13 @@ Status failed(const std::string& path, int error) {
   return Status::fromErrno("the timeline file " + path, error);
 }
 
-// Follows no symbolic link that somebody else may have prepared.
+// Follows no symbolic link that another user may have prepared.
 UniqueFd openFile(const std::string& path, int flags) {
   const int always = O_CLOEXEC | O_NOCTTY | (isOwnLink(path) ? 0 : O_NOFOLLOW);
   return UniqueFd(::open(path.c_str(), flags | always, kMode));
 }
 
-// Somebody else has created it, perhaps this very moment.
+// Another process has created the file, perhaps at this very moment.
 Status waitForOpening(int fd, const std::string& path, Deadline deadline) {
   for (;;) {
     struct stat info {};

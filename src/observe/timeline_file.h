@@ -10,14 +10,15 @@
 
 namespace farandole::observe {
 
-// Opens path for appending and creates it, with the array's opening bracket, if nobody has. If
-// another process is just creating it, waits for that bracket until the deadline.
+// Opens path for appending. If the file does not exist, creates it with the array's opening
+// bracket. If another process is creating it, waits for that bracket until the deadline.
 Result<UniqueFd> openTimelineFile(const std::string& path, Deadline deadline);
 
-// Truncates or creates it, with the opening bracket.
+// Truncates or creates the file, with the opening bracket.
 Status createTimelineFile(const std::string& path);
 
-// One write(); what a full disk cut off is an error, not repeated: others may have written since.
+// Appends with one write(). If a full disk cuts it off, that is an error and is not repeated,
+// because others may have written since.
 Status appendToTimelineFile(int fd, std::string_view lines, const std::string& path);
 
 }  // namespace farandole::observe

@@ -1,6 +1,7 @@
-// AbortAfter: under MPI a job cannot go on without a rank, and a thread that sits inside MPI cannot
-// be called back from there. So a rank that has been told of a loss has some time to end by itself
-// (to say what happened, to save its work); then it ends the job through MPI.
+// AbortAfter: ends a job under MPI some time after a rank was lost. MPI cannot go on without a
+// rank, and a thread that is inside MPI cannot be called back. So a rank that has learned of a loss
+// has some time to end by itself (to say what happened, to save its work). After that it ends the
+// job through MPI.
 #pragma once
 
 #include <string>
@@ -20,7 +21,8 @@ class AbortAfter {
   AbortAfter(const AbortAfter&) = delete;
   AbortAfter& operator=(const AbortAfter&) = delete;
 
-  // why: names the lost rank. The first call counts; none after cancel does. Any thread.
+  // why: names the lost rank. Only the first call counts, and none after cancel. Any thread may
+  // call it.
   void start(collective::Engine& engine, Duration grace, std::string why);
   void cancel();
 

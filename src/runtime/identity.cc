@@ -46,7 +46,7 @@ Status check(const std::string& secret, const std::string& where) {
   return Status::invalid(where + ": expected at least 32 lower-case hexadecimal digits");
 }
 
-// Nobody else can have put it there.
+// Makes sure that no other user can have put it there.
 Status checkOwner(const struct stat& about, const std::string& where) {
   if (about.st_uid == ::geteuid() || about.st_uid == 0) return {};
   return Status::invalid(where + " belongs to user " + std::to_string(about.st_uid) +
@@ -54,7 +54,7 @@ Status checkOwner(const struct stat& about, const std::string& where) {
                          "): remove it, or use a file of your own");
 }
 
-// A file whose content others could read, or have chosen, is no secret.
+// A file that other users could read or write is not secret.
 Result<std::string> secretFrom(const std::string& path, const std::string& where) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat about {};
@@ -72,7 +72,7 @@ Result<std::string> secretFrom(const std::string& path, const std::string& where
   return secret;
 }
 
-// With what is missing on the way to it, for this user alone whatever the umask is.
+// Makes the folder and its missing parents, for this user alone whatever the umask is.
 Status makePrivateFolder(const std::filesystem::path& folder) {
   struct stat about {};
   if (::stat(folder.c_str(), &about) == 0) return {};
@@ -82,7 +82,7 @@ Status makePrivateFolder(const std::filesystem::path& folder) {
   return Status::fromErrno("cannot make the folder " + folder.string(), errno);
 }
 
-// Older releases left its mode to the umask.
+// Earlier releases left the mode of this folder to the umask.
 Status keepPrivate(const std::string& folder) {
   struct stat about {};
   if (::stat(folder.c_str(), &about) != 0) return Status::fromErrno(folder, errno);
@@ -92,7 +92,8 @@ Status keepPrivate(const std::string& folder) {
   return Status::fromErrno(folder + " can be written by others: chmod 700 " + folder, errno);
 }
 
-// This user's, for ranks of one machine. Several ranks make it at once: the first one wins.
+// Returns this user's secret for ranks of one machine. If several ranks make it at once, the first
+// one wins.
 Result<std::string> ownSecret(const collective::GetEnv& getEnv) {
   std::string folder = valueOf(getEnv, "XDG_CACHE_HOME");
   if (folder.empty()) {
@@ -148,7 +149,7 @@ Status adopt(const collective::GetEnv& getEnv, Identity& identity) {
   FARANDOLE_RETURN_IF_ERROR(rank.status());
   FARANDOLE_ASSIGN_OR_RETURN(auto port, numberOf(getEnv, "MASTER_PORT", 1, 65535, 29500));
   FARANDOLE_ASSIGN_OR_RETURN(auto ours, numberOf(getEnv, "FARANDOLE_PORT", 1, 65535, port + 1));
-  // A pod's own variables, before torchrun has made ranks of it.
+  // Without LOCAL_RANK these are variables of a pod, of which torchrun has not made ranks yet.
   const bool pod = valueOf(getEnv, "LOCAL_RANK").empty();
   if (pod) {
     auto perPod = numberOf(getEnv, "PET_NPROC_PER_NODE", 1, kMost, 1);
@@ -179,7 +180,7 @@ Status adopt(const collective::GetEnv& getEnv, Identity& identity) {
   if (const std::string& address = identity.store->address; isLoopback(address)) {
     keepToLoopback(config, address == "localhost" ? "127.0.0.1" : address);
   }
-  // Two jobs, or two attempts of one, do not meet by mistake.
+  // The name keeps two jobs, or two attempts of one job, from meeting by mistake.
   if (config.job.empty()) {
     config.job = "env-" + identity.store->address + "-" + std::to_string(ours) + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RUN_ID") + "-" +
@@ -206,9 +207,9 @@ Result<std::string> givenSecret(const collective::GetEnv& getEnv) {
 Result<Identity> identify(const collective::GetEnv& getEnv) {
   FARANDOLE_ASSIGN_OR_RETURN(auto config, Config::read(getEnv));
   Identity identity{std::move(config), std::nullopt};
-  const bool told = getEnv("FARANDOLE_RANK") != nullptr || getEnv("FARANDOLE_SIZE") != nullptr;
+  const bool launched = getEnv("FARANDOLE_RANK") != nullptr || getEnv("FARANDOLE_SIZE") != nullptr;
   const bool foreign = !valueOf(getEnv, "RANK").empty() || !valueOf(getEnv, "WORLD_SIZE").empty();
-  if (!told && !foreign &&
+  if (!launched && !foreign &&
       collective::mpiStarter(getEnv).kind == collective::MpiStarter::Kind::kNone) {
     FARANDOLE_ASSIGN_OR_RETURN(auto step, slurmStep(getEnv));
     if (!step.has_value()) return identity;
@@ -219,7 +220,7 @@ Result<Identity> identify(const collective::GetEnv& getEnv) {
     FARANDOLE_RETURN_IF_ERROR(adopt(translated, identity));
     return identity;
   }
-  if (told || valueOf(getEnv, "WORLD_SIZE").empty() || valueOf(getEnv, "RANK").empty() ||
+  if (launched || valueOf(getEnv, "WORLD_SIZE").empty() || valueOf(getEnv, "RANK").empty() ||
       valueOf(getEnv, "MASTER_ADDR").empty() || valueOf(getEnv, "WORLD_SIZE") == "1") {
     return identity;
   }

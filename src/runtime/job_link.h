@@ -1,6 +1,6 @@
-// JobLink: this rank's mesh for one epoch, with what must happen around it: the right options, the
-// others' cards, control messages to their sets, and news of peers kept until listen() is called. To
-// the conductor it is the network.
+// JobLink: this rank's mesh for one epoch, with what belongs to it: its options, the cards of the
+// others, the handlers of control messages, and the ends of connections until listen() is called.
+// To the conductor it is the network.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace farandole::runtime {
 
 class JobLink final : public conductor::Network {
  public:
-  // What became of a peer's connection; see LinkMesh::onPeerEnd. Any thread.
+  // Reports the end of a peer's connection; see LinkMesh::onPeerEnd. Any thread may call it.
   using PeerEnd = std::function<void(int rank, const Status&)>;
 
   static Result<std::unique_ptr<JobLink>> start(Config config, std::uint64_t epoch);
@@ -26,9 +26,9 @@ class JobLink final : public conductor::Network {
   transport::LinkMesh& mesh() { return *mesh_; }
   control::Switchboard& switchboard() { return *switchboard_; }
   Status introduce(const Topology& topology, int me);
-  // Once; what has happened before is told at once.
+  // Called once. What has happened before is reported at once.
   void listen(PeerEnd callback);
-  // Ends all traffic; afterwards no memory of an operation is touched. Idempotent.
+  // Ends all traffic. Afterwards no memory of an operation is touched. May be called again.
   void stop() { mesh_->stop(); }
 
   bool poll() override { return mesh_->poll(); }

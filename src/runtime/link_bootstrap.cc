@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kMaxKey = 1 << 10;
 constexpr std::size_t kMaxValue = 512 << 10;
-// How long rank 0 may take to say what a question that is given up was waiting for.
+// How long rank 0 may take to answer that a question was withdrawn.
 constexpr Duration kWithdrawal = std::chrono::seconds(1);
-// Not an epoch of the data's mesh, which count from 1.
+// This is not an epoch of the data's mesh, which count from 1.
 constexpr std::uint32_t kEpoch = 0;
 
 // Messages begin with one of these, or with an Ask.
@@ -29,7 +29,7 @@ std::string begin(std::uint8_t type) {
   return message;
 }
 
-// The numeric addresses behind a name.
+// Resolves a name to numeric addresses.
 Result<transport::LinkCard> cardOf(const LinkBootstrap::StoreAddress& store) {
   transport::LinkCard card{store.address, {}};
   addrinfo hints{};
@@ -73,7 +73,7 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   options.host = config.host;
   options.epoch = kEpoch;
   options.connectTime = std::max(deadline.at() - Clock::now(), Duration::zero());
-  // Only rank 0 is called.
+  // Only rank 0 is connected to.
   options.ports.bind = "127.0.0.1";
   if (config.rank == 0) {
     options.ports.bind = config.bind;
@@ -148,7 +148,7 @@ Result<std::string> LinkBootstrap::ask(Ask what, std::string_view key, std::stri
   mine_[number];
   Status posed = pose(number, what, key, value, count);
   if (posed.ok() && !awaitAnswer(number, deadline)) {
-    // Withdrawn, so that it does not count when this rank asks again.
+    // The question is withdrawn, so that it does not count when this rank asks again.
     posed = pose(number, Ask::kCancel, key, "", 0);
     if (posed.ok() && !awaitAnswer(number, Deadline::after(kWithdrawal))) {
       posed = Status::timeout("rank 0 does not answer ('" + std::string(key) + "')");
@@ -180,7 +180,7 @@ Status LinkBootstrap::pose(std::uint32_t number, Ask what, std::string_view key,
 
 bool LinkBootstrap::awaitAnswer(std::uint32_t number, Deadline deadline) {
   const auto done = [&]() REQUIRES(mutex_) { return mine_[number].has_value() || !over_.ok(); };
-  // In slices, so that it is noticed when this process was stopped.
+  // It waits in slices, so that it notices if this process was stopped.
   constexpr Duration kSlice = std::chrono::seconds(1);
   for (RunningDeadline limit(deadline, kSlice); !done() && !limit.passed();) {
     came_.wait(mutex_, Deadline::after(limit.get().left(kSlice)));
@@ -203,7 +203,7 @@ void LinkBootstrap::serve(const Question& question, Ask what, std::string key, s
 
 void LinkBootstrap::answerLocked(const Question& question, Answer answer) {
   if (question.rank == rank_) {
-    // Whoever asked may have given up.
+    // The thread that asked may have given up.
     if (const auto found = mine_.find(question.number); found != mine_.end()) {
       found->second = std::move(answer);
     }
@@ -222,7 +222,7 @@ void LinkBootstrap::flush() {
   const auto ends = callback ? std::exchange(ends_, {}) : std::vector<bootstrap::RankEnd>();
   const MutexUnlock unlocked(mutex_);
   for (const auto& [rank, message] : outgoing) {
-    // One that is gone needs no answer.
+    // A rank that has ended needs no answer.
     [[maybe_unused]] const Status sent = mesh_->sendControl(rank, message);
   }
   for (const bootstrap::RankEnd& end : ends) callback(end);
@@ -243,7 +243,7 @@ void LinkBootstrap::rankLostLocked(int rank, const std::string& host, const std:
 void LinkBootstrap::peerEnded(int rank, const Status& status) {
   const MutexLock lock(mutex_);
   if (status.code() == Code::kShutdown) {
-    // Rank 0 leaves last; whoever still wants something from it waits in vain.
+    // Rank 0 leaves last. A rank that still asks it for something would wait in vain.
     if (rank == 0 && over_.ok()) over_ = Status(Code::kPeerLost, "rank 0 has left the job");
     came_.notifyAll();
     return;

@@ -1,5 +1,6 @@
-// LinkBootstrap: bootstrap for ranks that no agent of ours has started. Rank 0 keeps the values;
-// the others reach it at an address that everybody was given, over an authenticated connection.
+// LinkBootstrap: bootstrap for ranks that were not started by our launcher. Rank 0 keeps the
+// values. The others reach it, over an authenticated connection, at an address that all ranks were
+// given.
 //
 // Thread-safe. Callbacks run on the mesh's thread and must not call back. In a fork child every
 // call returns kForked.
@@ -26,11 +27,11 @@ namespace farandole::runtime {
 class LinkBootstrap final : public bootstrap::Bootstrap {
  public:
   struct StoreAddress {
-    std::string address;  // of rank 0: a name or a number
-    int port = 0;         // 0: any; then the others are given card() by other means
-    std::string card{};   // of rank 0, instead of an address
+    std::string address;  // a name or a numeric address of rank 0
+    int port = 0;         // 0: any port; the others then get card() by other means
+    std::string card{};   // the card of rank 0, instead of an address
   };
-  // Collective over all ranks; returns when this rank is connected with rank 0.
+  // Collective over all ranks. Returns when this rank is connected with rank 0.
   static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config,
                                                       const StoreAddress& store, Deadline deadline);
   ~LinkBootstrap() override;
@@ -62,17 +63,17 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   void received(int from, std::string_view message);
   void peerEnded(int rank, const Status& status);
 
-  // Sends a question, or answers it if this is rank 0. Lets go of the lock meanwhile.
+  // Sends a question, or answers it if this is rank 0. The lock is released meanwhile.
   Status pose(std::uint32_t number, Ask what, std::string_view key, std::string_view value,
               int count) REQUIRES(mutex_);
-  // True when the answer is there or none will come.
+  // True if the answer is here or none will come.
   bool awaitAnswer(std::uint32_t number, Deadline deadline) REQUIRES(mutex_);
 
-  // Rank 0's. Answers go out with the next flush.
+  // Used by rank 0. Answers are sent by the next flush.
   void serve(const Question& question, Ask what, std::string key, std::string value, int count)
       REQUIRES(mutex_);
   void answerLocked(const Question& question, Answer answer) REQUIRES(mutex_);
-  // Sends what has gathered. Lets go of the lock meanwhile.
+  // Sends what has gathered. The lock is released meanwhile.
   void flush() REQUIRES(mutex_);
   void rankLostLocked(int rank, const std::string& host, const std::string& text) REQUIRES(mutex_);
 
@@ -83,12 +84,12 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   Mutex mutex_;
   Condition came_;
   std::uint32_t lastNumber_ GUARDED_BY(mutex_) = 0;
-  std::map<std::uint32_t, std::optional<Answer>> mine_
-      GUARDED_BY(mutex_);           // what this rank has asked
+  // The questions of this rank.
+  std::map<std::uint32_t, std::optional<Answer>> mine_ GUARDED_BY(mutex_);
   Status over_ GUARDED_BY(mutex_);  // not ok: no answer will come any more
   std::function<void(const bootstrap::RankEnd&)> callback_ GUARDED_BY(mutex_);
-  std::vector<bootstrap::RankEnd> ends_ GUARDED_BY(mutex_);  // not told yet
-  // Rank 0's.
+  std::vector<bootstrap::RankEnd> ends_ GUARDED_BY(mutex_);  // not reported yet
+  // The rest is used by rank 0.
   bootstrap::Rendezvous store_ GUARDED_BY(mutex_);
   std::set<int> lost_ GUARDED_BY(mutex_);
   std::vector<std::pair<int, std::string>> outgoing_ GUARDED_BY(mutex_);

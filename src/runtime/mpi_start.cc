@@ -20,30 +20,30 @@ namespace {
 
 constexpr std::size_t kMaxText = 4 << 10;
 
-// What ranks tell each other through MPI first. Anybody may read it.
-struct Card {
+// What ranks first tell each other through MPI. It is not secret.
+struct Introduction {
   std::string machine;
   std::string host;
   std::string publicPart;  // of its one-time key
   bool given = false;      // it was given a secret beforehand
 };
 
-// What rank 0 tells the others then. Anybody may read it.
+// What rank 0 then tells the others. It is not secret.
 struct Invitation {
   std::string job;
   std::vector<std::string> sealed;  // the job's secret, by rank
   std::string card;                 // where rank 0 listens
 };
 
-// Intel MPI never gathers an empty part.
+// Intel MPI never gathers an empty text, so this stands for one.
 constexpr std::string_view kNothing = "-";
 
-std::string encode(const Card& card) {
+std::string encode(const Introduction& introduction) {
   std::string out;
-  appendText(out, card.machine);
-  appendText(out, card.host);
-  appendText(out, card.publicPart);
-  appendInteger(out, static_cast<std::uint8_t>(card.given));
+  appendText(out, introduction.machine);
+  appendText(out, introduction.host);
+  appendText(out, introduction.publicPart);
+  appendInteger(out, static_cast<std::uint8_t>(introduction.given));
   return out;
 }
 
@@ -57,16 +57,16 @@ std::string encode(const Invitation& invitation) {
 
 Status otherVersion() { return Status(Code::kMismatch, "a rank speaks another version"); }
 
-Result<Card> decodeCard(const std::string& text) {
+Result<Introduction> decodeIntroduction(const std::string& text) {
   ByteReader reader(text);
-  Card card;
-  card.machine = reader.text(kMaxText);
-  card.host = reader.text(kMaxText);
-  card.publicPart = reader.text(kMaxText);
+  Introduction introduction;
+  introduction.machine = reader.text(kMaxText);
+  introduction.host = reader.text(kMaxText);
+  introduction.publicPart = reader.text(kMaxText);
   const auto given = reader.integer<std::uint8_t>();
   if (!reader.finished() || given > 1) return otherVersion();
-  card.given = given == 1;
-  return card;
+  introduction.given = given == 1;
+  return introduction;
 }
 
 Result<Invitation> decodeInvitation(const std::string& text, std::size_t ranks) {
@@ -81,7 +81,8 @@ Result<Invitation> decodeInvitation(const std::string& text, std::size_t ranks) 
   return invitation;
 }
 
-// Ranks with equal ones can meet on a unix socket: the same kernel, network namespace and user.
+// Ranks with equal names can meet on a unix socket: they have the same kernel, network namespace
+// and user.
 std::string machineName() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -90,17 +91,18 @@ std::string machineName() {
   return boot + "/" + std::to_string(network.st_ino) + "/" + std::to_string(::geteuid());
 }
 
-// Where this rank is; returns the number of machines.
-std::size_t place(const std::vector<Card>& cards, Config& config) {
+// Fills in where this rank is, and returns the number of machines.
+std::size_t place(const std::vector<Introduction>& introductions, Config& config) {
   std::map<std::string, int> machines;
   std::map<int, int> members;
-  for (std::size_t i = 0; i < cards.size(); ++i) {
+  for (std::size_t i = 0; i < introductions.size(); ++i) {
     const int machine =
-        machines.try_emplace(cards[i].machine, static_cast<int>(machines.size())).first->second;
+        machines.try_emplace(introductions[i].machine, static_cast<int>(machines.size()))
+            .first->second;
     if (static_cast<int>(i) == config.rank) {
       config.machine = machine;
       config.localRank = members[machine];
-      config.host = cards[i].host;
+      config.host = introductions[i].host;
     }
     ++members[machine];
   }
@@ -108,42 +110,45 @@ std::size_t place(const std::vector<Card>& cards, Config& config) {
   return machines.size();
 }
 
-Result<std::vector<Card>> exchangeCards(collective::Engine& engine, const Card& mine,
-                                        Deadline deadline) {
-  FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(encode(mine), deadline));
-  std::vector<Card> cards;
-  for (const std::string& each : told) {
-    FARANDOLE_ASSIGN_OR_RETURN(auto card, decodeCard(each));
-    cards.push_back(std::move(card));
+Result<std::vector<Introduction>> exchangeIntroductions(collective::Engine& engine,
+                                                        const Introduction& mine,
+                                                        Deadline deadline) {
+  FARANDOLE_ASSIGN_OR_RETURN(auto gathered, engine.exchange(encode(mine), deadline));
+  std::vector<Introduction> introductions;
+  for (const std::string& each : gathered) {
+    FARANDOLE_ASSIGN_OR_RETURN(auto introduction, decodeIntroduction(each));
+    introductions.push_back(std::move(introduction));
   }
-  for (std::size_t i = 1; i < cards.size(); ++i) {
-    if (cards[i].given == cards[0].given) continue;
-    const std::size_t without = cards[i].given ? 0 : i;
-    return Status::invalid("rank " + std::to_string(without) + " on " + cards[without].host +
+  for (std::size_t i = 1; i < introductions.size(); ++i) {
+    if (introductions[i].given == introductions[0].given) continue;
+    const std::size_t without = introductions[i].given ? 0 : i;
+    return Status::invalid("rank " + std::to_string(without) + " on " +
+                           introductions[without].host +
                            " was given no secret, and others were: give it to all ranks "
                            "(FARANDOLE_SECRET_FILE; with Open MPI also mpirun -x "
                            "FARANDOLE_SECRET_FILE), or to none");
   }
-  return cards;
+  return introductions;
 }
 
-std::string nameOf(std::size_t rank, const Card& card) {
-  return "rank " + std::to_string(rank) + " on " + card.host;
+std::string nameOf(std::size_t rank, const Introduction& introduction) {
+  return "rank " + std::to_string(rank) + " on " + introduction.host;
 }
 
-// Rank 0: makes the secret, and listens for the others.
-Result<Invitation> invite(const OneTimeKey& key, const std::vector<Card>& cards, Config& config,
-                          const std::string& given, std::unique_ptr<LinkBootstrap>& bootstrap,
-                          Deadline deadline) {
+// On rank 0: makes the secret and listens for the others.
+Result<Invitation> invite(const OneTimeKey& key, const std::vector<Introduction>& introductions,
+                          Config& config, const std::string& given,
+                          std::unique_ptr<LinkBootstrap>& bootstrap, Deadline deadline) {
   FARANDOLE_ASSIGN_OR_RETURN(auto name, randomHex(8));
   FARANDOLE_ASSIGN_OR_RETURN(config.secret, randomHex(32));
   config.job = "mpi-" + name;
-  Invitation invitation{config.job, std::vector<std::string>(cards.size()), ""};
-  for (std::size_t i = 1; i < cards.size(); ++i) {
-    auto sealed = sealSecret(key, cards[i].publicPart, {config.job, static_cast<int>(i), given},
-                             config.secret);
+  Invitation invitation{config.job, std::vector<std::string>(introductions.size()), ""};
+  for (std::size_t i = 1; i < introductions.size(); ++i) {
+    auto sealed = sealSecret(key, introductions[i].publicPart,
+                             {config.job, static_cast<int>(i), given}, config.secret);
     if (!sealed.ok()) {
-      return Status(sealed.status().code(), nameOf(i, cards[i]) + ": " + sealed.status().message());
+      return Status(sealed.status().code(),
+                    nameOf(i, introductions[i]) + ": " + sealed.status().message());
     }
     invitation.sealed[i] = std::move(sealed).value();
   }
@@ -152,8 +157,8 @@ Result<Invitation> invite(const OneTimeKey& key, const std::vector<Card>& cards,
   return invitation;
 }
 
-// The others.
-Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card& host,
+// On the other ranks.
+Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Introduction& host,
                                               const Invitation& invitation, Config& config,
                                               const std::string& given, Deadline deadline) {
   const auto me = static_cast<std::size_t>(config.rank);
@@ -173,7 +178,7 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
   return LinkBootstrap::start(config, store, deadline);
 }
 
-// Of a job on several machines.
+// Warns, in a job on several machines.
 void warn(const collective::Engine& engine, const Config& config, bool given) {
   if (config.rank != 0) return;
   if (!engine.notice().empty()) logWarning(std::string(engine.notice()));
@@ -223,31 +228,33 @@ Result<std::unique_ptr<LinkBootstrap>> meetThrough(collective::Engine& engine, C
                                                    const std::string& given, Deadline deadline) {
   FARANDOLE_ASSIGN_OR_RETURN(auto key, OneTimeKey::make());
   FARANDOLE_ASSIGN_OR_RETURN(
-      auto cards,
-      exchangeCards(engine, {machineName(), hostName(), key.publicPart(), !given.empty()},
-                    deadline));
-  if (place(cards, config) == 1) {
+      auto introductions,
+      exchangeIntroductions(engine, {machineName(), hostName(), key.publicPart(), !given.empty()},
+                            deadline));
+  if (place(introductions, config) == 1) {
     keepToLoopback(config);
   } else {
     warn(engine, config, !given.empty());
   }
 
-  // Rank 0 first, so that the others know where.
+  // Rank 0 begins, so that the others know where to connect to.
   std::unique_ptr<LinkBootstrap> bootstrap;
   std::string mine(kNothing);
   if (config.rank == 0) {
-    auto invitation = invite(key, cards, config, given, bootstrap, deadline);
+    auto invitation = invite(key, introductions, config, given, bootstrap, deadline);
     if (invitation.ok()) {
       mine = encode(*invitation);
     } else {
       logWarning(invitation.status().message());
     }
   }
-  FARANDOLE_ASSIGN_OR_RETURN(auto told, engine.exchange(mine, deadline));
-  if (told.front() == kNothing) return Status::unavailable("rank 0 cannot listen for the others");
+  FARANDOLE_ASSIGN_OR_RETURN(auto gathered, engine.exchange(mine, deadline));
+  if (gathered.front() == kNothing)
+    return Status::unavailable("rank 0 cannot listen for the others");
   if (config.rank == 0) return bootstrap;
-  FARANDOLE_ASSIGN_OR_RETURN(auto invitation, decodeInvitation(told.front(), cards.size()));
-  return accept(key, cards.front(), invitation, config, given, deadline);
+  FARANDOLE_ASSIGN_OR_RETURN(auto invitation,
+                             decodeInvitation(gathered.front(), introductions.size()));
+  return accept(key, introductions.front(), invitation, config, given, deadline);
 }
 
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
@@ -256,7 +263,7 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   collective::EngineStart options;
   options.deadline = deadline;
   options.logLevel = config.logLevel;
-  // One that its starter does not know makes every rank a job of its own.
+  // An MPI that its starter does not know would make every rank a job of its own.
   options.expectedSize = collective::mpiStarter(getEnv).size;
   MpiStart start;
   FARANDOLE_ASSIGN_OR_RETURN(start.engine, collective::startMpiEngine("", options));

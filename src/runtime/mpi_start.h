@@ -1,5 +1,6 @@
-// A rank that an MPI's own starter (mpirun, mpiexec, srun) has started: MPI tells who it is and
-// carries what ranks must know before they can talk; from then on it is a rank like others.
+// Starts a rank that an MPI's own starter (mpirun, mpiexec, srun) has started. MPI says who the
+// rank is, and carries what ranks must know before they can connect. After that it is a rank like
+// all others.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace farandole::runtime {
 
-// True if there is such a starter and nobody else has told this rank who it is.
+// True if there is such a starter and no launcher has said who this rank is.
 bool startedByMpi();
 
 struct MpiStart {
@@ -21,15 +22,15 @@ struct MpiStart {
 // Collective over all of MPI's ranks. Fills in who this rank is.
 Result<MpiStart> startUnderMpi(Config& config, Deadline deadline);
 
-// The part of it that comes after MPI's own start: the ranks learn where everybody is, and come to
-// a secret of their own although others may read what MPI carries. given: a secret that all ranks
-// have from elsewhere, which then also keeps out whoever can alter it; empty: none. config.rank and
-// config.size are set.
+// Does what follows MPI's own start. The ranks learn where all of them are, and agree on a secret
+// although others may read what MPI carries. given: a secret that all ranks have from elsewhere,
+// which also protects against others who can alter what MPI carries; empty: none. config.rank and
+// config.size must be set.
 Result<std::unique_ptr<LinkBootstrap>> meetThrough(collective::Engine& engine, Config& config,
                                                    const std::string& given, Deadline deadline);
 
-// The engine of a rank that the launcher has started and to which it has brought an MPI. Collective
-// over all ranks.
+// Returns the engine of a rank that our launcher has started and given an MPI. Collective over all
+// ranks.
 Result<std::unique_ptr<collective::Engine>> startMpiBeside(const Config& config, Deadline deadline);
 
 }  // namespace farandole::runtime

@@ -12,17 +12,17 @@
 namespace farandole::runtime {
 namespace {
 
-// MPI's own starters usually give none at all.
+// MPI's own starters usually allow no time at all.
 constexpr Duration kGraceUnderMpi = std::chrono::seconds(10);
 
-// For the log.
+// Describes for the log who started this rank.
 const char* startedBy(const Config& config, const collective::Engine* mpi) {
   if (!config.agent.empty()) return "started by farandole run";
   if (mpi != nullptr) return "started by MPI";
   return config.size > 1 ? "started by another launcher" : "started alone";
 }
 
-// Also where MPI has started the ranks.
+// This is also possible if MPI has started the ranks.
 bool runsOnTheLink(EngineChoice engine) {
   return engine == EngineChoice::kLink || engine == EngineChoice::kGloo;
 }
@@ -183,7 +183,7 @@ void Runtime::lost(const Status& status) {
   logDebug("a rank is lost: " + status.message());
   if (mpi_ == nullptr) return;
   mpi_->rankLost(status.message());
-  // Under our launcher, that ends the ranks, after its own --grace.
+  // Our launcher ends the ranks by itself, after its own --grace.
   if (config_.agent.empty()) abortAfter_.start(*mpi_, kGraceUnderMpi, status.message());
 }
 
@@ -224,11 +224,12 @@ bool Runtime::halt() {
 void Runtime::stop() {
   logDebug("leaves epoch " + std::to_string(epoch_));
   conductor_->stop();
-  // After the last word on every control channel: from now on this process may end.
+  // The rank has left every control channel. From now on this process may end.
   marks_->leave(conductor::kLeftInGoodOrder);
   neighbourhood_->ringAll();
   if (link_) link_->stop();
-  std::unique_ptr<conductor::Watch> watch;  // ends with this function, outside of the lock
+  // Destroyed at the end of this function, without the lock.
+  std::unique_ptr<conductor::Watch> watch;
   {
     const MutexLock lock(watchMutex_);
     watch = std::move(watch_);

@@ -1,6 +1,6 @@
-// Runtime: this rank's part in one epoch of the job: from init to shutdown.
+// Runtime: this rank in one epoch of the job, from init to shutdown.
 //
-// Thread-safe. Made and ended by Library; whoever uses it meanwhile holds a shared_ptr.
+// Thread-safe. Library makes and ends it. Every other user holds a shared_ptr meanwhile.
 #pragma once
 
 #include <atomic>
@@ -30,41 +30,41 @@ namespace farandole::runtime {
 
 class Runtime {
  public:
-  // Collective over all ranks. agent: null for a rank that is alone; engine: that
-  // of the MPI that started it, or null; both outlive the runtime.
+  // Collective over all ranks. bootstrap: null for a rank that is alone. engine: that of the MPI
+  // that started the rank, or null. Both outlive the runtime.
   static Result<std::shared_ptr<Runtime>> start(const Config& config, std::uint64_t epoch,
                                                 bootstrap::Bootstrap* bootstrap,
                                                 collective::Engine* engine,
                                                 observe::Timeline& timeline, Deadline deadline);
 
   const Config& config() const { return config_; }
-  // From what the ranks have told each other, whoever has started them.
+  // Computed from what the ranks have told each other, whatever started them.
   Topology::Cross cross() const { return topology_.crossOf(config_.rank); }
   std::uint64_t epoch() const { return epoch_; }
   conductor::Conductor& conductor() { return *conductor_; }
   machine::Arena& arena() { return neighbourhood_->arena(); }
 
-  // A set as this rank knows it; me < 0: not a member.
+  // A set as this rank knows it. me < 0: this rank is not a member.
   struct SetInfo {
     std::vector<std::int32_t> ranks;
     int me = -1;
   };
-  // Ranks in any order. Collective over the members.
+  // Collective over the members. The ranks may be in any order.
   Result<std::int32_t> addSet(std::vector<std::int32_t> ranks);
   Status removeSet(std::int32_t id);
   std::shared_ptr<const SetInfo> set(std::int32_t id) const;  // null: no such set
   std::vector<std::int32_t> setIds() const;
 
-  // An account of a rank's end, from the agent.
+  // Bootstrap reports the end of a rank.
   void rankEnded(const bootstrap::RankEnd& end);
-  // The agent has found a rank stopped, or running again.
+  // Bootstrap reports that a rank was stopped or continued.
   void rankStopped(const bootstrap::RankStop& stop);
 
-  // Ends everything in flight and leaves. Whoever still holds the runtime may go on to call it:
-  // every operation fails, the arena stays.
+  // Ends everything in flight and leaves. The runtime may still be called afterwards: every
+  // operation fails, and the arena stays.
   void stop();
-  // Ends everything in flight without a word to the others, until stop(). False where that is not
-  // possible: nothing has happened.
+  // Ends everything in flight without telling the others, until stop() is called. False if that is
+  // not possible; nothing has happened then.
   bool halt();
 
   // Only in a fork child: closes every descriptor without touching a lock.
@@ -74,12 +74,12 @@ class Runtime {
   Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* bootstrap,
           collective::Engine* engine, observe::Timeline& timeline);
   Status join(Deadline deadline);
-  // Memory shared with the others of this machine, and how to be with them.
+  // Maps the memory that is shared with the other ranks of this machine.
   Status joinNeighbourhood(Deadline deadline);
-  // Connections with the ranks of other machines, if there are any.
+  // Opens a port for the ranks of other machines, if there are any, and learns where they are.
   Status joinMesh(Deadline deadline);
   Status startConducting();
-  // A rank is gone: MPI is told, and given up if this rank does not end.
+  // A rank is lost: tells MPI, and ends the job through MPI if this rank does not end.
   void lost(const Status& status);
   Status makeSet(std::int32_t id, const SetInfo& info, const std::string& key, Deadline deadline);
   // The members of a set on this machine.
@@ -88,22 +88,23 @@ class Runtime {
     int me = 0;              // index in it
   };
   Locals localsOf(const SetInfo& info) const;
-  // The shared memory of a set's members on this machine: made by the first of them, told to the
-  // others.
+  // Returns the shared memory of a set's members on this machine. The first of them allocates it,
+  // and tells the others where it is.
   Result<collective::shm::SharedAreas::PartPtr> areaOf(const Locals& locals, std::size_t bytes,
                                                        const std::string& key, Deadline deadline);
-  // The number by which a set's messages between machines are known: chosen by its first member.
+  // Returns the number that a set's messages between machines begin with. The set's first member
+  // chooses it.
   Result<std::uint32_t> linkKeyOf(std::int32_t id, const SetInfo& info, const std::string& key,
                                   Deadline deadline);
-  // Wakes this rank's driver; any thread.
+  // Returns a function that wakes this rank's driver. Any thread may call it.
   std::function<void()> ownBell();
-  // True if members of it can only be reached through the mesh.
+  // True if some members can be reached only through the mesh.
   bool usesMesh(const SetInfo& info) const;
-  // Between machines: MPI or the link.
+  // Makes the communicator between machines: MPI's or the link's.
   Result<std::unique_ptr<collective::Communicator>> outerCommunicator(
       const std::vector<std::int32_t>& ranks, int me, std::uint32_t key, Deadline deadline);
   std::unique_ptr<conductor::OrderedOperations> orderedOf(const SetInfo& info, std::uint32_t key);
-  // The set's engine: shared memory, the one between machines, or both.
+  // Makes the set's communicator: that of shared memory, the one between machines, or both.
   Result<std::unique_ptr<collective::Communicator>> communicatorOf(const SetInfo& info,
                                                                    std::uint32_t linkKey,
                                                                    const Locals& locals,
@@ -121,21 +122,21 @@ class Runtime {
   std::unique_ptr<collective::shm::SharedAreas> areas_;
   std::vector<pid_t> pids_;  // by local rank
   Topology topology_;
-  std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
+  std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without it
   std::unique_ptr<conductor::LeaveMarks> marks_;
   std::unique_ptr<conductor::MachineBell> bell_;
   std::unique_ptr<conductor::MachineRankStates> rankStates_;
   std::unique_ptr<conductor::Conductor> conductor_;
   Mutex watchMutex_;
-  std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says
+  std::vector<std::atomic<bool>> stopped_;  // by rank, as bootstrap reports
   AbortAfter abortAfter_;
-  std::unique_ptr<conductor::Watch> watch_
-      GUARDED_BY(watchMutex_);  // accounts come from the agent's thread
+  // Reports come on the thread of bootstrap.
+  std::unique_ptr<conductor::Watch> watch_ GUARDED_BY(watchMutex_);
 
   mutable Mutex mutex_;
   std::map<std::int32_t, std::shared_ptr<const SetInfo>> sets_ GUARDED_BY(mutex_);
-  std::map<std::vector<std::int32_t>, int> instances_
-      GUARDED_BY(mutex_);  // how often a set of these ranks was made
+  // By ranks: how often a set of these was made.
+  std::map<std::vector<std::int32_t>, int> instances_ GUARDED_BY(mutex_);
   std::int32_t nextSet_ GUARDED_BY(mutex_) = 1;
   std::uint32_t nextLinkKey_ GUARDED_BY(mutex_) = 0;
 };

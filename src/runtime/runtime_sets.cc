@@ -26,14 +26,14 @@ std::string show(const std::vector<std::int32_t>& ranks) {
   return text + "}";
 }
 
-// "rank 3", for the others' messages.
+// What messages call the ranks: "rank 3".
 std::vector<std::string> namesOf(const std::vector<std::int32_t>& ranks) {
   std::vector<std::string> names;
   for (const auto rank : ranks) names.push_back("rank " + std::to_string(rank));
   return names;
 }
 
-// Short enough for a bootstrap key, however many ranks.
+// It is short enough for a bootstrap key, however many ranks there are.
 std::string digest(const std::vector<std::int32_t>& ranks) {
   std::uint64_t hash = 1469598103934665603u;  // FNV-1a
   for (const auto rank : ranks) hash = (hash ^ static_cast<std::uint32_t>(rank)) * 1099511628211u;
@@ -41,12 +41,12 @@ std::string digest(const std::vector<std::int32_t>& ranks) {
          std::to_string(hash);
 }
 
-// Of one process set: one for all its members, one for the carriers of its hierarchy, one for its
-// ordered operations, and for Gloo's messages among the first two.
+// The keys of one process set: one for all its members, one for the carriers of its hierarchy, one
+// for its ordered operations, and one each for Gloo's messages among the first two.
 constexpr std::uint32_t kLinkKeysPerSet = 5;
 constexpr std::uint32_t kGlooKeys = 3;
-// The rank that chose it, and how many it had chosen before: keys are never used twice, because a
-// slow message of a removed set could come to its successor.
+// A key consists of the rank that chose it and a counter. Keys are never used twice, because a slow
+// message of a removed set could arrive at its successor.
 constexpr int kLinkKeyBits = 24;
 
 template <typename T>
@@ -204,8 +204,8 @@ std::unique_ptr<conductor::OrderedOperations> Runtime::orderedOf(const SetInfo& 
                      int member, std::string& front, std::span<const std::byte> body) {
     const std::int32_t rank = ranks[static_cast<std::size_t>(member)];
     const Status sent = switchboard.sendRecord(rank, key, front, body);
-    // A connection that has ended tells the watch. One that takes no more must end too: a record
-    // that is missing would be missed for ever.
+    // The watch learns of a connection that has ended. A connection that accepts no more must be
+    // ended too, because a record that is missing would be missing for ever.
     if (sent.code() == Code::kUnavailable) mesh->drop(rank, sent);
   };
   options.room = control::Switchboard::kFront;
@@ -214,7 +214,7 @@ std::unique_ptr<conductor::OrderedOperations> Runtime::orderedOf(const SetInfo& 
   switchboard.records().attach(
       key, [channel = &ordered->channel(), ranks = info.ranks](int from, RawBytes& message) {
         const auto found = std::find(ranks.begin(), ranks.end(), from);
-        // A rank that is no member has no say here.
+        // Messages of a rank that is not a member are ignored.
         if (found != ranks.end())
           channel->receive(static_cast<int>(found - ranks.begin()), message);
       });
@@ -265,7 +265,7 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     return arena->owns(p, bytes);
   };
   components.betweenMachines = mesh;
-  // MPI's own network is faster than ours where there is one.
+  // If there is an MPI, its network is faster.
   if (mesh && engine_ == nullptr) components.ordered = orderedOf(info, linkKey + 2);
   if (mesh) {
     components.endTraffic = [link = link_.get(), ranks = info.ranks,

@@ -44,10 +44,10 @@ Result<OneTimeKey> OneTimeKey::make() {
   return key;
 }
 
-// The key of one pair of ranks, for one message: so its nonce need not differ from anything.
+// The key of one pair of ranks for one message, so that its nonce can be constant.
 class CommonKey {
  public:
-  // sender, reader: the public parts; `other` is the one of them that is not own's.
+  // sender, reader: the public parts. `other`: the one of them that does not belong to own.
   static Result<CommonKey> make(const OneTimeKey& own, std::string_view other,
                                 std::string_view sender, std::string_view reader,
                                 const SealTerms& terms) {
@@ -122,7 +122,7 @@ class CommonKey {
     const std::unique_ptr<EVP_PKEY_CTX, decltype(&::EVP_PKEY_CTX_free)> context(
         ::EVP_PKEY_CTX_new(own.key_.get(), nullptr), ::EVP_PKEY_CTX_free);
     std::size_t length = shared.size();
-    // Fails for the few points that would give everybody the same result.
+    // This fails for the few points that would give the same result with every key.
     if (!theirs || !context || ::EVP_PKEY_derive_init(context.get()) != 1 ||
         ::EVP_PKEY_derive_set_peer(context.get(), theirs.get()) != 1 ||
         ::EVP_PKEY_derive(context.get(), shared.data(), &length) != 1 || length != shared.size()) {

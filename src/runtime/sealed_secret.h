@@ -1,11 +1,10 @@
-// How rank 0 gives its job's secret to the other ranks through somebody else's connections (an
-// MPI's), where others may read along: every rank has a key pair for this one time (X25519), and
-// for each of them rank 0 encrypts the secret under the key that the two have in common
-// (HKDF-SHA256, AES-256-GCM).
+// How rank 0 gives the job's secret to the other ranks through connections that others may read
+// (those of an MPI). Every rank has a key pair for this one time (X25519). For each rank, rank 0
+// encrypts the secret with the key that the two have in common (HKDF-SHA256, AES-256-GCM).
 //
-// Whoever only reads learns nothing, and what was recorded of one job is worth nothing in another.
-// Whoever can also alter what is sent could put himself in the middle, unless the ranks were given
-// a secret beforehand: without it nobody comes to the common key.
+// An attacker who only reads learns nothing, and what was recorded of one job is useless for
+// another. An attacker who can also alter what is sent could act as the man in the middle, unless
+// the ranks were given a secret beforehand: without it the common key cannot be computed.
 #pragma once
 
 #include <memory>
@@ -18,11 +17,11 @@ struct evp_pkey_st;
 
 namespace farandole::runtime {
 
-// A key pair, for one job. The private half never leaves it.
+// A key pair for one job. The private half never leaves it.
 class OneTimeKey {
  public:
   static Result<OneTimeKey> make();
-  // For everybody to see: 32 bytes.
+  // The public part is not secret. It has 32 bytes.
   const std::string& publicPart() const { return publicPart_; }
 
  private:
@@ -35,18 +34,18 @@ class OneTimeKey {
   std::string publicPart_;
 };
 
-// What both sides must agree on, or nothing can be opened.
+// What both sides must agree on. Otherwise nothing can be opened.
 struct SealTerms {
-  std::string job;    // its name, which everybody may know
-  int rank = 0;       // whose it is
+  std::string job;    // its name, which is not secret
+  int rank = 0;       // the rank that it is sealed for
   std::string given;  // a secret that all ranks were given beforehand; empty: none
 };
 
-// By rank 0, with the public part of the rank named in the terms.
+// Called by rank 0, with the public part of the rank that the terms name.
 Result<std::string> sealSecret(const OneTimeKey& own, std::string_view reader,
                                const SealTerms& terms, std::string_view secret);
-// By that rank, with the public part of rank 0. kMismatch if it is for somebody else, was altered,
-// is of another job, or was made by somebody who was given another secret.
+// Called by that rank, with the public part of rank 0. kMismatch if the secret is for another rank,
+// was altered, belongs to another job, or was sealed by a rank that was given another secret.
 Result<std::string> openSecret(const OneTimeKey& own, std::string_view sender,
                                const SealTerms& terms, std::string_view sealed);
 

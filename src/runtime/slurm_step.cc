@@ -9,7 +9,8 @@ namespace farandole::runtime {
 namespace {
 
 constexpr int kMost = 1 << 20;
-// Below the ports that systems give out by themselves; the job's number spreads jobs over them.
+// These are below the ports that systems assign by themselves. The number of the job spreads jobs
+// over them.
 constexpr int kFirstPort = 23000;
 constexpr int kPorts = 9000;
 constexpr int kStepsApart = 16;
