@@ -277,7 +277,7 @@ typedef struct farandole_request {
   farandole_queue* queue; /* the completion is also put here */
   uint64_t queue_tag;
 
-  /* The size of the output buffer; nothing is written behind it. Where the size of the result
+  /* The size of the output buffer; nothing is written beyond it. Where the size of the result
    * follows from this request (allreduce, broadcast, reduce, reducescatter, recv), a smaller output
    * is refused by the call. Where it depends on other ranks (allgather, alltoall, gather, scatter),
    * the operation ends as FARANDOLE_MISMATCH on all members, and nothing has been written on any.

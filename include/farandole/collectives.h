@@ -46,7 +46,7 @@ struct Options {
 
 namespace detail {
 
-// A farandole_request about a one-dimensional buffer. Contains the shape, so it must not move.
+// A farandole_request about a one-dimensional buffer. It contains the shape, so it must not move.
 class Request {
  public:
   template <Buffer R>
@@ -109,7 +109,7 @@ class Request {
     if (code == FARANDOLE_INTERRUPTED) return left.wait();
     check(code);
   }
-  // The same, for a result that the library owns: it lives as long as the handle.
+  // Does the same for a result that the library owns, which lives as long as the handle.
   Handle runForResult() {
     request_.flags |= FARANDOLE_FLAG_WILL_WAIT;
     Handle handle = start();
@@ -132,7 +132,7 @@ std::vector<T> take(const Handle& handle) {
 
 // ---- allreduce: every rank gets the reduction of the elements of all ranks.
 
-// In place.
+// Reduces in place.
 template <MutableBuffer R>
 Handle allreduceAsync(R&& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_ALLREDUCE, data, options);
@@ -143,13 +143,13 @@ void allreduce(R&& data, ReduceOp op, const Options& options = {}) {
   detail::Request request(FARANDOLE_ALLREDUCE, data, options);
   request.op(op).output(data).run();
 }
-// Of one value.
+// Reduces one value.
 template <Element T>
 T allreduce(T value, ReduceOp op, const Options& options = {}) {
   allreduce(std::span<T>(&value, 1), op, options);
   return value;
 }
-// Of several buffers of one type, in place. All are reduced, or none is. With a name, the i-th
+// Reduces several buffers of one type in place. All are reduced, or none is. With a name, the i-th
 // operation is called "name.i".
 template <Element T>
 std::vector<Handle> groupedAllreduceAsync(std::span<const std::span<T>> buffers, ReduceOp op,
@@ -188,7 +188,7 @@ void broadcast(R&& data, int root, const Options& options = {}) {
   detail::Request request(FARANDOLE_BROADCAST, data, options);
   request.root(root).output(data).run();
 }
-// Of one value.
+// Broadcasts one value.
 template <Element T>
 T broadcast(T value, int root, const Options& options = {}) {
   broadcast(std::span<T>(&value, 1), root, options);

@@ -54,9 +54,9 @@ class [[nodiscard]] Handle {
   Handle& operator=(const Handle&) = delete;
   ~Handle() { reset(); }
 
-  // Whether there is an operation: not after a move or detach().
+  // True if there is an operation, which is not the case after a move or detach().
   bool valid() const noexcept { return raw_ != 0; }
-  // For calls of the C ABI. Still owned by this handle.
+  // For calls of the C ABI. The operation is still owned by this handle.
   farandole_handle raw() const noexcept { return raw_; }
 
   // Waits until the operation is done; throws its error if it failed. A lost rank ends the wait, a
@@ -103,7 +103,7 @@ class [[nodiscard]] Handle {
     if (raw_ != 0) farandole_release(std::exchange(raw_, 0));
   }
 
-  // Does not wait: see Result::code.
+  // Does not wait; see Result::code.
   Result result() const {
     farandole_result raw = emptyResult();
     detail::check(farandole_get_result(raw_, &raw));
@@ -183,7 +183,7 @@ inline Handle submit(const farandole_request& request) {
   return Handle(raw);
 }
 
-// Starts all of them or, if it throws, none.
+// Starts all of them, or none if it throws.
 inline std::vector<Handle> submit(std::span<const farandole_request> requests) {
   std::vector<Handle> handles;
   if (requests.empty()) return handles;

@@ -50,7 +50,7 @@ class SharedBuffer {
   std::size_t size_ = 0;
 };
 
-// Whether these elements lie in one allocation that is shared now.
+// True if these elements lie in one allocation that is shared now.
 template <Buffer R>
 bool isShared(const R& data) {
   return farandole_is_shared(std::ranges::data(data),

@@ -41,7 +41,7 @@ class ProcessSet {
   }
 
   ProcessSetId id() const noexcept { return ProcessSetId{id_}; }
-  // So that a set can be given as Options::set.
+  // Lets a set be given as Options::set.
   operator ProcessSetId() const noexcept { return id(); }  // NOLINT(google-explicit-constructor)
   int size() const { return farandole_set_size(id_); }
   // The index of this rank among the members, or -1.

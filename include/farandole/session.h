@@ -35,8 +35,8 @@ inline int crossSize() { return farandole_cross_size(); }
 inline std::uint64_t epoch() { return farandole_epoch(); }
 inline std::string version() { return farandole_version(); }
 
-// init() now, shutdown() at the end of the scope. To be used by one thread; main() is the best
-// place.
+// Calls init() now and shutdown() at the end of the scope. One thread should use it; main() is the
+// best place.
 class Session {
  public:
   explicit Session(std::chrono::milliseconds timeout = std::chrono::milliseconds(0)) {
