@@ -12,8 +12,8 @@
 namespace farandole {
 
 Result<std::string> readFile(const std::string& path, std::size_t most,
-                             std::chrono::milliseconds patience) {
-  const Deadline deadline = Deadline::after(patience);
+                             std::chrono::milliseconds timeout) {
+  const Deadline deadline = Deadline::after(timeout);
   // Not blocking: a pipe nobody writes to must not hold us for ever.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return Status::fromErrno(path, errno);
@@ -33,7 +33,7 @@ Result<std::string> readFile(const std::string& path, std::size_t most,
     if (errno != EAGAIN && errno != EINTR) return Status::fromErrno(path, errno);
     if (deadline.passed()) {
       return Status::timeout(path + ": its end did not come within " +
-                             std::to_string(patience.count() / 1000) + " s");
+                             std::to_string(timeout.count() / 1000) + " s");
     }
     pollfd entry{fd.get(), POLLIN, 0};
     const auto left =

@@ -10,9 +10,9 @@
 namespace farandole {
 
 // The whole file, or an error that names it if it is longer than `most`. It may be a pipe, as in
-// --hostfile <(command): then its end is waited for, for as long as `patience`.
+// --hostfile <(command): then its end is waited for, for as long as `timeout`.
 Result<std::string> readFile(const std::string& path, std::size_t most,
-                             std::chrono::milliseconds patience);
+                             std::chrono::milliseconds timeout);
 
 // The first 64 KiB of a file of the kernel's, such as those of /proc and /sys; "" if it cannot be
 // read.

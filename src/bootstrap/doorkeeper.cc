@@ -19,8 +19,8 @@ constexpr Duration kOutOfDescriptorsPause = std::chrono::milliseconds(50);
 }  // namespace
 
 Result<std::unique_ptr<Doorkeeper>> Doorkeeper::open(int type, JobKey key, Purpose purpose,
-                                                     std::size_t patience) {
-  std::unique_ptr<Doorkeeper> keeper(new Doorkeeper(std::move(key), purpose, patience));
+                                                     std::size_t mostPending) {
+  std::unique_ptr<Doorkeeper> keeper(new Doorkeeper(std::move(key), purpose, mostPending));
   FARANDOLE_ASSIGN_OR_RETURN(keeper->name_, randomSocketName());
   FARANDOLE_ASSIGN_OR_RETURN(keeper->listener_, listenAbstract(keeper->name_, type));
   keeper->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -100,7 +100,7 @@ void Doorkeeper::admit(UniqueFd fd) {
   Pending entry{Visitor{std::move(fd), peer.value().pid, ListenerHandshake(key_, purpose_)},
                 Deadline::after(kHandshakeTime)};
   if (!entry.visitor.handshake.greet(entry.visitor.fd.get()).ok()) return;
-  if (pending_.size() >= patience_) hangUp(pending_.begin());
+  if (pending_.size() >= mostPending_) hangUp(pending_.begin());
   const std::uint64_t id = ++lastId_;
   epoll_event event{};
   event.events = EPOLLIN;

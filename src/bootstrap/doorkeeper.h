@@ -37,9 +37,9 @@ struct Visitor {
 
 class Doorkeeper {
  public:
-  // type as in listenAbstract. patience: how many may be in mid-handshake at once.
+  // type as in listenAbstract. mostPending: how many may be in mid-handshake at once.
   static Result<std::unique_ptr<Doorkeeper>> open(int type, JobKey key, Purpose purpose,
-                                                  std::size_t patience);
+                                                  std::size_t mostPending);
 
   const std::string& name() const { return name_; }
   int fd() const { return epoll_.get(); }
@@ -56,8 +56,8 @@ class Doorkeeper {
     Deadline deadline;
   };
 
-  Doorkeeper(JobKey key, Purpose purpose, std::size_t patience)
-      : key_(std::move(key)), purpose_(purpose), patience_(patience) {}
+  Doorkeeper(JobKey key, Purpose purpose, std::size_t mostPending)
+      : key_(std::move(key)), purpose_(purpose), mostPending_(mostPending) {}
   void acceptSome();
   void admit(UniqueFd fd);
   void hangUp(std::map<std::uint64_t, Pending>::iterator entry);
@@ -65,7 +65,7 @@ class Doorkeeper {
 
   JobKey key_;
   Purpose purpose_;
-  std::size_t patience_;
+  std::size_t mostPending_;
   std::string name_;
   UniqueFd listener_;
   UniqueFd epoll_;

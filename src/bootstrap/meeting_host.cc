@@ -61,9 +61,9 @@ Status stillWorthWaiting(const Terms& terms, TimePoint& last) {
   return explained(terms, {}, Duration::zero());
 }
 
-Status explained(const Terms& terms, Status seen, Duration patience) {
+Status explained(const Terms& terms, Status seen, Duration timeout) {
   // Nobody puts this key while all is well, so the answer is "not yet" unless something happened.
-  Result<std::string> failure = terms.bootstrap.get(terms.failureKey(), Deadline::after(patience));
+  Result<std::string> failure = terms.bootstrap.get(terms.failureKey(), Deadline::after(timeout));
   if (failure.ok()) return decodeFailure(failure.value());
   const Status& why = failure.status();
   return why.code() == Code::kTimeout ? seen : why;

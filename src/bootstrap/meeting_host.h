@@ -41,8 +41,8 @@ struct Terms {
 Status stillWorthWaiting(const Terms& terms, TimePoint& last);
 
 // What the agent or the host knows about a failure, if that is more than what was seen here. Asks
-// for `patience`, because a process's end is seen by its peers before its agent has told.
-Status explained(const Terms& terms, Status seen, Duration patience);
+// for `timeout`, because a process's end is seen by its peers before its agent has told.
+Status explained(const Terms& terms, Status seen, Duration timeout);
 
 // To all others of the meeting: why it fails. Instead of opening the room, only by local rank 0.
 void sayWhy(const Terms& terms, const Status& status);

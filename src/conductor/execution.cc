@@ -105,7 +105,7 @@ void Execution::finish() {
     if (!part.entry) continue;
     const auto& request = part.entry->request;
     const bool copiesAtRoot =
-        part.meta->kind == control::Kind::kBroadcast && communicator_.rank() == part.meta->root;
+        part.meta->kind == control::Kind::kBroadcast && communicator_.member() == part.meta->root;
     // The engine sends a root's data from where it lies.
     if (copiesAtRoot && part.entry->outcome.data != request.input &&
         part.entry->outcome.bytes > 0) {
@@ -188,7 +188,7 @@ collective::OperationPtr Execution::startBroadcast() {
     void* out =
         part.entry ? outputFor(part) : scratch(static_cast<std::size_t>(part.meta->bytes()));
     if (out == nullptr) return nullptr;
-    const bool root = communicator_.rank() == first.root;
+    const bool root = communicator_.member() == first.root;
     const void* in = root && part.entry ? part.entry->request.input : out;
     // A root's piece is only read; what the user wants as output is copied in finish().
     pieces.push_back({in, root ? const_cast<void*>(in) : out, part.meta->elements()});
@@ -198,7 +198,7 @@ collective::OperationPtr Execution::startBroadcast() {
 
 collective::OperationPtr Execution::startReduce() {
   const Part& part = parts_.front();
-  const bool root = communicator_.rank() == part.meta->root;
+  const bool root = communicator_.member() == part.meta->root;
   void* out = root ? outputFor(part) : nullptr;
   if (root && out == nullptr) return nullptr;
   return communicator_.reduce(part.entry->request.input, out, part.meta->elements(),
@@ -210,7 +210,7 @@ collective::OperationPtr Execution::startReducescatter() {
   const Part& part = parts_.front();
   sizes_.reserve(static_cast<std::size_t>(communicator_.size()));
   appendSplits(sizes_, part.meta->splits, part.meta->rows(), communicator_.size());
-  const std::int64_t mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
+  const std::int64_t mine = sizes_[static_cast<std::size_t>(communicator_.member())];
   void* out = outputFor(part, mine);
   if (out == nullptr) return nullptr;
   const std::int64_t rowElements = part.meta->rowElements();
@@ -271,7 +271,7 @@ bool Execution::takeRows(std::int64_t rowBytes) {
     if (!addRows(sizes_[i], rowBytes, rows_)) return false;
   }
   // As much of the input is read.
-  if (sizes_[static_cast<std::size_t>(communicator_.rank())] != mine_[1]) {
+  if (sizes_[static_cast<std::size_t>(communicator_.member())] != mine_[1]) {
     status_ = Status::internal("the ranks' rows have been garbled");
     return false;
   }
@@ -300,7 +300,7 @@ collective::OperationPtr Execution::startAllgather() {
   if (out == nullptr) return nullptr;
   const void* in = nullptr;
   if (part.entry) {
-    const int me = communicator_.rank();
+    const int me = communicator_.member();
     in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
                      placeOf(me, out, counts_, part.meta->dtype));
     if (!status_.ok()) return nullptr;
@@ -318,7 +318,7 @@ collective::OperationPtr Execution::startGather() {
   const Part& part = parts_.front();
   void* out = nullptr;
   const void* in = part.entry->request.input;
-  if (const int me = communicator_.rank(); me == part.meta->root) {
+  if (const int me = communicator_.member(); me == part.meta->root) {
     out = outputFor(part, rows_);
     if (out == nullptr) return nullptr;
     part.entry->outcome.splits = sizes_;
@@ -350,7 +350,7 @@ bool Execution::weighAlltoall() {
     }
     if (!hasRoom(static_cast<int>(to), ofMember(to)[0], total * row)) return false;
   }
-  const auto me = static_cast<std::size_t>(communicator_.rank());
+  const auto me = static_cast<std::size_t>(communicator_.member());
   sizes_.resize(members);
   for (std::size_t from = 0; from < members; ++from) sizes_[from] = ofMember(from)[1 + me];
   rows_ = sum(sizes_);
@@ -380,7 +380,7 @@ collective::OperationPtr Execution::exchangeRootsSplits() {
   const Part& part = parts_.front();
   const auto members = static_cast<std::size_t>(communicator_.size());
   mine_ = {room()};
-  if (communicator_.rank() == part.meta->root) {
+  if (communicator_.member() == part.meta->root) {
     appendSplits(mine_, part.entry->request.splits, part.meta->rows(), communicator_.size());
   }
   counts_.assign(members, 1);
@@ -393,8 +393,9 @@ bool Execution::weighScatter() {
   const int root = parts_.front().meta->root;
   const auto at = static_cast<std::size_t>(root);
   // The root's splits lie behind its room; the root itself reads its input by its own.
-  const std::span splits = communicator_.rank() == root ? std::span(mine_).subspan(1, members)
-                                                        : std::span(told_).subspan(at + 1, members);
+  const std::span splits = communicator_.member() == root
+                               ? std::span(mine_).subspan(1, members)
+                               : std::span(told_).subspan(at + 1, members);
   sizes_.assign(splits.begin(), splits.end());
   const std::int64_t row = rowBytes();
   rows_ = 0;
@@ -411,7 +412,7 @@ bool Execution::weighScatter() {
 
 collective::OperationPtr Execution::startScatter() {
   const Part& part = parts_.front();
-  const int me = communicator_.rank();
+  const int me = communicator_.member();
   const auto mine = static_cast<std::size_t>(me);
   void* out = outputFor(part, sizes_[mine]);
   if (out == nullptr) return nullptr;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kTurnBytes = std::size_t{512} << 10;
 // What the calling thread writes itself instead of leaving it to the loop.
 constexpr std::size_t kInlineBytes = std::size_t{128} << 10;
-// A record up to this size is copied: one piece costs the kernel less than three.
+// A record up to this size is copied: one buffer costs the kernel less than three.
 constexpr std::size_t kCopiedRecord = 2048;
 
 }  // namespace
@@ -116,29 +116,29 @@ void LinkConnection::writeRecordLocked(std::string_view front, std::span<const s
   FrameHeader header{FrameType::kRecord, epoch_};
   header.length = static_cast<std::uint32_t>(front.size() + body.size());
   const FrameHeaderBytes head = encodeFrameHeader(header);
-  const std::array<iovec, 3> pieces = {iovec{const_cast<std::uint8_t*>(head.data()), head.size()},
-                                       iovec{const_cast<char*>(front.data()), front.size()},
-                                       iovec{const_cast<std::byte*>(body.data()), body.size()}};
+  const std::array<iovec, 3> buffers = {iovec{const_cast<std::uint8_t*>(head.data()), head.size()},
+                                        iovec{const_cast<char*>(front.data()), front.size()},
+                                        iovec{const_cast<std::byte*>(body.data()), body.size()}};
   std::array<std::uint8_t, kCopiedRecord> together;
   iovec whole{together.data(), 0};
   if (total <= together.size()) {
-    for (const iovec& piece : pieces) {
-      if (piece.iov_len == 0) continue;
-      std::memcpy(together.data() + whole.iov_len, piece.iov_base, piece.iov_len);
-      whole.iov_len += piece.iov_len;
+    for (const iovec& buffer : buffers) {
+      if (buffer.iov_len == 0) continue;
+      std::memcpy(together.data() + whole.iov_len, buffer.iov_base, buffer.iov_len);
+      whole.iov_len += buffer.iov_len;
     }
   }
   const Result<std::size_t> sent =
-      stream_.write(whole.iov_len > 0 ? std::span(&whole, 1) : std::span<const iovec>(pieces));
+      stream_.write(whole.iov_len > 0 ? std::span(&whole, 1) : std::span<const iovec>(buffers));
   lastSent_ = coarseNow();
   if (!sent.ok()) return brokenLocked(sent.status());
   if (sent.value() == total) return;
   std::string rest;
   rest.reserve(total - sent.value());
   std::size_t skip = sent.value();
-  for (const iovec& piece : pieces) {
-    const std::size_t gone = std::min(skip, piece.iov_len);
-    rest.append(static_cast<const char*>(piece.iov_base) + gone, piece.iov_len - gone);
+  for (const iovec& buffer : buffers) {
+    const std::size_t gone = std::min(skip, buffer.iov_len);
+    rest.append(static_cast<const char*>(buffer.iov_base) + gone, buffer.iov_len - gone);
     skip -= gone;
   }
   writer_.finish(std::move(rest));
@@ -185,9 +185,9 @@ bool LinkConnection::readLocked() {
 
 void LinkConnection::drainLocked() {
   std::array<std::uint8_t, 16384> nothing;
-  const iovec piece{nothing.data(), nothing.size()};
+  const iovec buffer{nothing.data(), nothing.size()};
   for (int i = 0; i < 32; ++i) {
-    const Result<std::size_t> got = stream_.read(std::span(&piece, 1));
+    const Result<std::size_t> got = stream_.read(std::span(&buffer, 1));
     if (!got.ok() || !broken_.ok()) return endLocked(end_);
     if (got.value() == 0) return;
   }

@@ -14,12 +14,12 @@ namespace farandole::transport {
 namespace {
 
 // Without a poll for so long the loop's thread takes over.
-constexpr long kPatienceNanoseconds = 3'000'000;
+constexpr long kPollTimeoutNanoseconds = 3'000'000;
 constexpr std::size_t kFew = 2;
 
 void setAlarm(int fd) {
   itimerspec once{};
-  once.it_value.tv_nsec = kPatienceNanoseconds;
+  once.it_value.tv_nsec = kPollTimeoutNanoseconds;
   ::timerfd_settime(fd, 0, &once, nullptr);
 }
 

@@ -49,7 +49,7 @@ struct GlooOptions {
   std::unique_ptr<Communicator> other;
   GlooAlgorithm algorithm = GlooAlgorithm::kAny;
   // The longest wait for a message of a rank that lives.
-  std::chrono::milliseconds patience = std::chrono::hours(1);
+  std::chrono::milliseconds waitLimit = std::chrono::hours(1);
 };
 
 }  // namespace farandole::collective::gloo

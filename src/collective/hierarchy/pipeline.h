@@ -51,7 +51,7 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
   // Chunks that may have taken their first stage before the oldest has taken its last. One would
   // do in a steady flow; the second covers for members that are late.
   static constexpr std::int64_t kAhead = 2;
-  // Chunks under way: buffers that a chunk needs from first to last are rings of this length.
+  // Chunks in flight: buffers that a chunk needs from first to last are rings of this length.
   static constexpr std::int64_t kRing = kAhead + 1;
 
   Pipeline(HierarchyContext& context, const Cut& cut);
@@ -99,15 +99,16 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
   std::int64_t firsts_ = 0;
   std::int64_t travels_ = 0;
   std::int64_t lasts_ = 0;
-  // Under way: one inside, one between; null where nothing is, or nothing had to be started.
-  struct Lane {
+  // The operations in flight: at most one inside the machine and one between machines. `operation`
+  // is null if the stage is idle, or if this member has nothing to do in it.
+  struct InFlight {
     bool busy = false;
     OperationPtr operation;
   };
-  Lane inside_;
-  Lane outside_;
-  // Starts, drives and ends what is in a lane: kDone when it is free again.
-  Progress drive(Lane& lane, bool& something);
+  InFlight inside_;
+  InFlight outside_;
+  // Advances the operation and forgets it when it has ended: kDone if the stage is idle afterwards.
+  Progress drive(InFlight& stage, bool& something);
 };
 
 }  // namespace farandole::collective::hierarchy

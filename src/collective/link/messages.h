@@ -152,7 +152,7 @@ class PointToPoint::Receive final : public LinkOperation {
 
   int from() const { return from_; }
   bool fits(const Envelope& envelope) const {
-    return envelope.tag == tag_ && (from_ == kAnyRank || from_ == envelope.source);
+    return envelope.tag == tag_ && (from_ == kAnyMember || from_ == envelope.source);
   }
 
   void matched(const Envelope& envelope) {

@@ -17,7 +17,7 @@ struct Transfer {
   std::size_t bytes = 0;
 };
 
-struct MovePlan {
+struct MoveLayout {
   std::vector<Transfer> outgoing;  // at most one per member; memory is only read
   std::vector<Transfer> incoming;  // at most one per member
   // This member's own part.
@@ -27,7 +27,7 @@ struct MovePlan {
   // Memory that must live as long as the messages.
   std::shared_ptr<void> keep;
 };
-OperationPtr makeMove(Context& context, MovePlan plan);
+OperationPtr makeMove(Context& context, MoveLayout layout);
 
 // algorithm: kTree or kChain. Elements of one byte.
 OperationPtr makeBroadcast(Context& context, Segments segments, int root, Algorithm algorithm);

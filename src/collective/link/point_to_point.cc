@@ -33,7 +33,7 @@ OperationPtr PointToPoint::receive(void* out, std::size_t capacity, int from, in
   receives_.push_back(operation.get());
   if (!context_.failure.ok()) return operation;
   for (int member = 0; member < context_.size(); ++member) {
-    if (from == kAnyRank || from == member) listen(member);
+    if (from == kAnyMember || from == member) listen(member);
   }
   return operation;
 }
@@ -123,7 +123,7 @@ bool PointToPoint::match() {
 }
 
 Status PointToPoint::hopeless(int from) const {
-  if (from != kAnyRank) return peers_[static_cast<std::size_t>(from)].end;
+  if (from != kAnyMember) return peers_[static_cast<std::size_t>(from)].end;
   Status why;
   bool anybody = false;
   for (int member = 0; member < context_.size(); ++member) {

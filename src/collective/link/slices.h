@@ -15,7 +15,7 @@
 
 namespace farandole::collective::link {
 
-struct SlicePlan {
+struct SliceLayout {
   std::vector<std::int64_t> cuts;  // member i owns the elements from cuts[i] to cuts[i + 1]
   std::size_t chunkBytes = 0;
   // Who wants the results: everybody, a root, or (kOwner) each owner that of its own slice.
@@ -28,7 +28,7 @@ struct SlicePlan {
   std::vector<std::byte> aside;
 };
 
-OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan);
+OperationPtr makeSlices(Context& context, Elements elements, SliceLayout layout);
 
 // About equal slices of the whole array.
 std::vector<std::int64_t> evenCuts(const Segments& segments, int members);

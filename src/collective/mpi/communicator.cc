@@ -34,7 +34,7 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
-  int rank() const override { return context_.rank; }
+  int member() const override { return context_.rank; }
   int size() const override { return context_.size; }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,

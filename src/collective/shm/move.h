@@ -15,7 +15,7 @@
 
 namespace farandole::collective::shm {
 
-struct MovePlan {
+struct MoveLayout {
   bool personal = false;
   // Personal: to each member (what goes to this member itself is in `self`); common: one.
   std::vector<Segments> outgoing;
@@ -31,6 +31,6 @@ struct MovePlan {
   std::uint64_t agreed = 0;
 };
 
-OperationPtr makeMove(ShmContext& context, MovePlan plan);
+OperationPtr makeMove(ShmContext& context, MoveLayout layout);
 
 }  // namespace farandole::collective::shm

@@ -31,7 +31,7 @@ std::unique_ptr<::gloo::transport::UnboundBuffer> Transport::createUnboundBuffer
 Context::Context(const std::shared_ptr<Shared>& shared, int me, int members)
     : ::gloo::Context(me, members) {
   transportContext_ = std::make_shared<Transport>(shared, me, members);
-  setTimeout(shared->patience);
+  setTimeout(shared->waitLimit);
 }
 
 Buffer::Buffer(std::shared_ptr<Shared> shared, void* memory, std::size_t bytes)
@@ -43,7 +43,7 @@ Buffer::~Buffer() {
     std::unique_lock lock(shared_->mutex);
     pending = state_->pending;
     // In good order nothing is given up.
-    shared_->changed.wait_for(lock, shared_->patience, [&] {
+    shared_->changed.wait_for(lock, shared_->waitLimit, [&] {
       return !shared_->failure.ok() ||
              std::all_of(pending.begin(), pending.end(), [](const auto& one) { return one->over; });
     });
@@ -136,7 +136,7 @@ void Buffer::recv(std::vector<int> from, std::uint64_t slot, std::size_t offset,
 }
 
 bool Buffer::wait(Line& line, int* rank, std::chrono::milliseconds timeout, const char* what) {
-  const auto limit = timeout == ::gloo::transport::kUnsetTimeout ? shared_->patience : timeout;
+  const auto limit = timeout == ::gloo::transport::kUnsetTimeout ? shared_->waitLimit : timeout;
   std::unique_lock lock(shared_->mutex);
   const bool came = shared_->changed.wait_for(lock, limit, [&] {
     return !line.finished.empty() || line.aborted || !shared_->failure.ok();

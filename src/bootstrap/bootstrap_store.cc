@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/bootstrap_store.h"
 
 #include <algorithm>
 
@@ -16,15 +16,15 @@ Status lost(const RankEnd& end) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(int size, Reply reply)
+BootstrapStore::BootstrapStore(int size, Reply reply)
     : size_(size), reply_(std::move(reply)), waitingOf_(static_cast<std::size_t>(size), 0) {}
 
-void Rendezvous::answer(RequestId request, const Status& status, std::string_view value) {
+void BootstrapStore::answer(RequestId request, const Status& status, std::string_view value) {
   if (waiting_.erase(request) > 0) --waitingOf_[static_cast<std::size_t>(request.first)];
   reply_(request.first, request.second, status, value);
 }
 
-bool Rendezvous::mayWait(RequestId request) {
+bool BootstrapStore::mayWait(RequestId request) {
   if (waiting_.contains(request)) {
     reply_(request.first, request.second, Status::invalid("a request number was used twice"), {});
     return false;
@@ -34,7 +34,7 @@ bool Rendezvous::mayWait(RequestId request) {
   return false;
 }
 
-void Rendezvous::put(int rank, std::uint64_t id, wire::Put request) {
+void BootstrapStore::put(int rank, std::uint64_t id, wire::Put request) {
   const RequestId me{rank, id};
   if (const auto found = store_.find(request.key); found != store_.end()) {
     // The same again is a repetition after a timeout, and harmless.
@@ -64,7 +64,7 @@ void Rendezvous::put(int rank, std::uint64_t id, wire::Put request) {
   for (const RequestId& waiter : requests) answer(waiter, {}, entry.value);
 }
 
-void Rendezvous::get(int rank, std::uint64_t id, wire::Get request) {
+void BootstrapStore::get(int rank, std::uint64_t id, wire::Get request) {
   const RequestId me{rank, id};
   if (const auto found = store_.find(request.key); found != store_.end()) {
     answer(me, {}, found->second.value);
@@ -80,7 +80,7 @@ void Rendezvous::get(int rank, std::uint64_t id, wire::Get request) {
   ++waitingOf_[static_cast<std::size_t>(rank)];
 }
 
-void Rendezvous::fence(int rank, std::uint64_t id, wire::Fence request) {
+void BootstrapStore::fence(int rank, std::uint64_t id, wire::Fence request) {
   const RequestId me{rank, id};
   if (request.count < 1 || request.count > static_cast<std::uint32_t>(size_)) {
     answer(me,
@@ -122,14 +122,14 @@ void Rendezvous::fence(int rank, std::uint64_t id, wire::Fence request) {
   }
 }
 
-void Rendezvous::closeFence(const std::string& key, const Status& status) {
+void BootstrapStore::closeFence(const std::string& key, const Status& status) {
   // By value: the caller's key may be the node's own.
   const auto node = fences_.extract(std::string(key));
   if (node.empty()) return;
   for (const auto& [rank, id] : node.mapped().arrived) answer({rank, id}, status);
 }
 
-void Rendezvous::cancel(int rank, std::uint64_t id) {
+void BootstrapStore::cancel(int rank, std::uint64_t id) {
   const RequestId me{rank, id};
   const auto found = waiting_.find(me);
   if (found == waiting_.end()) return;
@@ -141,7 +141,7 @@ void Rendezvous::cancel(int rank, std::uint64_t id) {
   answer(me, Status::timeout(detail));
 }
 
-void Rendezvous::withdraw(RequestId request, const Waiting& waiting) {
+void BootstrapStore::withdraw(RequestId request, const Waiting& waiting) {
   if (!waiting.isFence) {
     const auto found = gets_.find(waiting.key);
     if (found == gets_.end()) return;
@@ -155,7 +155,7 @@ void Rendezvous::withdraw(RequestId request, const Waiting& waiting) {
   if (found->second.arrived.empty()) fences_.erase(found);
 }
 
-void Rendezvous::forget(int rank) {
+void BootstrapStore::forget(int rank) {
   auto entry = waiting_.lower_bound({rank, 0});
   while (entry != waiting_.end() && entry->first.first == rank) {
     withdraw(entry->first, entry->second);
@@ -164,7 +164,7 @@ void Rendezvous::forget(int rank) {
   waitingOf_[static_cast<std::size_t>(rank)] = 0;
 }
 
-void Rendezvous::rankEnded(const RankEnd& end) {
+void BootstrapStore::rankEnded(const RankEnd& end) {
   if (end.rank >= 0 && end.rank < size_ && !ended_.emplace(end.rank, end).second) return;
   if (abnormal(end)) {
     abnormal_.push_back(end);
@@ -187,7 +187,7 @@ void Rendezvous::rankEnded(const RankEnd& end) {
   for (const auto& [key, status] : hopeless) closeFence(key, status);
 }
 
-Status Rendezvous::reachable(const FenceState& state) const {
+Status BootstrapStore::reachable(const FenceState& state) const {
   std::size_t possible = static_cast<std::size_t>(size_);
   const RankEnd* culprit = nullptr;
   for (const auto& [rank, end] : ended_) {
@@ -200,7 +200,7 @@ Status Rendezvous::reachable(const FenceState& state) const {
       .withRank(culprit->rank, culprit->host);
 }
 
-std::string Rendezvous::missing(const FenceState& state) const {
+std::string BootstrapStore::missing(const FenceState& state) const {
   std::string text = std::to_string(state.arrived.size()) + " of " + std::to_string(state.count) +
                      " ranks have arrived";
   if (state.count != static_cast<std::uint32_t>(size_)) return text;

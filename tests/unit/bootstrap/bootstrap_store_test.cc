@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/bootstrap_store.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ class RendezvousTest : public ::testing::Test {
     std::string value;
     int times = 0;
   };
-  Rendezvous room_{
+  BootstrapStore room_{
       4, [this](int rank, std::uint64_t id, const Status& status, std::string_view value) {
         Said& said = said_[{rank, id}];
         said.status = status;

@@ -1,4 +1,4 @@
-// Rendezvous: the store and the fences of a job, without sockets: requests come in, answers go out
+// BootstrapStore: the store and the fences of a job, without sockets: requests come in, answers go out
 // through a function, at once or when the time has come. The agent keeps one, or rank 0 where there
 // is no agent.
 //
@@ -20,12 +20,12 @@
 
 namespace farandole::bootstrap {
 
-class Rendezvous {
+class BootstrapStore {
  public:
   // value: of a get, empty otherwise. Must not call back into the rendezvous.
   using Reply =
       std::function<void(int rank, std::uint64_t id, const Status& status, std::string_view value)>;
-  Rendezvous(int size, Reply reply);
+  BootstrapStore(int size, Reply reply);
 
   // Each is answered exactly once, unless forget() comes first. 0 <= rank < size; ids are unique
   // among a rank's waiting requests.
