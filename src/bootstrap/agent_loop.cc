@@ -35,10 +35,10 @@ std::size_t mostPendingFor(int size) { return kStrangers + static_cast<std::size
 }  // namespace
 
 Result<std::unique_ptr<AgentServer::Loop>> AgentServer::Loop::make(const Options& options) {
-  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(options.job, options.secret));
-  FARANDOLE_ASSIGN_OR_RETURN(
-      auto doorkeeper,
-      Doorkeeper::open(SOCK_STREAM, std::move(key), Purpose::kAgent, mostPendingFor(options.size)));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, crypto::JobKey::make(options.job, options.secret));
+  FARANDOLE_ASSIGN_OR_RETURN(auto doorkeeper,
+                             Doorkeeper::open(SOCK_STREAM, std::move(key), crypto::Purpose::kAgent,
+                                              mostPendingFor(options.size)));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
   std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper), std::move(wake)));
@@ -231,7 +231,7 @@ void AgentServer::Loop::takeRelayed(int rank, std::string bytes) {
 }
 
 void AgentServer::Loop::welcome(Visitor visitor) {
-  const Claim claim = visitor.claim();
+  const crypto::Claim claim = visitor.claim();
   std::string refusal;
   if (claim.rank < 0 || claim.rank >= size_) {
     refusal = "rank " + std::to_string(claim.rank) + " is not one of this job's " +

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/condition.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "bootstrap/agent_server.h"

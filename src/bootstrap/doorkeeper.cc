@@ -18,7 +18,8 @@ constexpr Duration kOutOfDescriptorsPause = std::chrono::milliseconds(50);
 
 }  // namespace
 
-Result<std::unique_ptr<Doorkeeper>> Doorkeeper::open(int type, JobKey key, Purpose purpose,
+Result<std::unique_ptr<Doorkeeper>> Doorkeeper::open(int type, crypto::JobKey key,
+                                                     crypto::Purpose purpose,
                                                      std::size_t mostPending) {
   std::unique_ptr<Doorkeeper> keeper(new Doorkeeper(std::move(key), purpose, mostPending));
   FARANDOLE_ASSIGN_OR_RETURN(keeper->name_, randomSocketName());
@@ -97,8 +98,8 @@ void Doorkeeper::hangUp(std::map<std::uint64_t, Pending>::iterator entry) {
 void Doorkeeper::admit(UniqueFd fd) {
   const Result<Peer> peer = sameUserPeer(fd.get());
   if (!peer.ok()) return;
-  Pending entry{Visitor{std::move(fd), peer.value().pid, ListenerHandshake(key_, purpose_)},
-                Deadline::after(kHandshakeTime)};
+  Pending entry{Visitor{std::move(fd), peer.value().pid, crypto::ListenerHandshake(key_, purpose_)},
+                Deadline::after(crypto::kHandshakeTime)};
   if (!entry.visitor.handshake.greet(entry.visitor.fd.get()).ok()) return;
   if (pending_.size() >= mostPending_) hangUp(pending_.begin());
   const std::uint64_t id = ++lastId_;

@@ -16,15 +16,15 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/doorkeeper.h"
-#include "bootstrap/handshake.h"
 #include "bootstrap/meeting_messages.h"
+#include "crypto/handshake.h"
 
 namespace farandole::bootstrap::meeting {
 
 // What all parts of one meeting have in common.
 struct Terms {
   Bootstrap& bootstrap;
-  JobKey key;
+  crypto::JobKey key;
   std::uint64_t epoch = 0;
   int rank = 0;
   int size = 1;

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "base/condition.h"
 #include "base/config.h"
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"

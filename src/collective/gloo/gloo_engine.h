@@ -35,7 +35,7 @@ class GlooPort {
   virtual void drop(int peer, Status why) = 0;
 };
 
-// Gloo's own: a ring (Patarasuk and Yuan, see link/slices.h), or exchanges within ever larger
+// Gloo's own: a ring (Patarasuk and Yuan, see link/operations.h), or exchanges within ever larger
 // groups of members. kAny: Gloo decides.
 enum class GlooAlgorithm { kAny, kRing, kBcube };
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/rounding.h"
 #include "collective/hierarchy/buffers.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/hierarchy/machines.h"
@@ -75,7 +76,7 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
 
   // A ring of buffers: the bytes of one, rounded up to whole cache lines, and where a chunk's lies.
   // Only carriers need them.
-  std::size_t ringSlot(std::size_t bytes) const { return carrier_ ? (bytes + 63) / 64 * 64 : 0; }
+  std::size_t ringSlot(std::size_t bytes) const { return carrier_ ? roundUp(bytes, 64) : 0; }
   static std::byte* ring(std::byte* memory, std::size_t slot, std::int64_t chunk) {
     return memory + static_cast<std::size_t>(chunk % kRing) * slot;
   }

@@ -1,11 +1,10 @@
-#include "collective/link/adasum.h"
+#include "collective/adasum.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "collective/adasum.h"
-#include "collective/link/move.h"
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective/link/adasum.h"
 #include "collective/link/choose.h"
 #include "collective/link/context.h"
-#include "collective/link/move.h"
+#include "collective/link/operations.h"
 #include "collective/link/point_to_point.h"
-#include "collective/link/slices.h"
-#include "collective/link/small.h"
 #include "collective/local.h"
 #include "collective/segments.h"
 

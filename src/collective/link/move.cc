@@ -1,8 +1,8 @@
-#include "collective/link/move.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {

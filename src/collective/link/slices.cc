@@ -1,8 +1,8 @@
-#include "collective/link/slices.h"
-
 #include <algorithm>
 #include <functional>
 #include <utility>
+
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {

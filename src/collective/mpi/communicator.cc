@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "collective/mpi/adasum.h"
-#include "collective/mpi/allreduce.h"
 #include "collective/mpi/ending.h"
-#include "collective/mpi/move.h"
 #include "collective/mpi/operation.h"
+#include "collective/mpi/operations.h"
 #include "collective/mpi/point_to_point.h"
 #include "collective/mpi/process.h"
-#include "collective/mpi/reduce_scatter.h"
 
 namespace farandole::collective::mpi {
 namespace {

@@ -1,5 +1,3 @@
-#include "collective/shm/allreduce.h"
-
 #include <array>
 #include <optional>
 
@@ -7,6 +5,7 @@
 #include "collective/shm/allreduce_direct.h"
 #include "collective/shm/allreduce_exchange.h"
 #include "collective/shm/gate.h"
+#include "collective/shm/operations.h"
 #include "collective/shm/stopwatch.h"
 
 namespace farandole::collective::shm {

@@ -1,9 +1,9 @@
-#include "collective/shm/move.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "collective/shm/operations.h"
 
 namespace farandole::collective::shm {
 namespace {

@@ -4,12 +4,9 @@
 #include <numeric>
 
 #include "collective/local.h"
-#include "collective/shm/adasum.h"
-#include "collective/shm/allreduce.h"
-#include "collective/shm/move.h"
 #include "collective/shm/operation.h"
+#include "collective/shm/operations.h"
 #include "collective/shm/point_to_point.h"
-#include "collective/shm/reduce_scatter.h"
 
 namespace farandole::collective::shm {
 namespace {
