@@ -36,7 +36,7 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 // A request after it was checked: what api/ makes of a farandole_request.
 struct Request {
   std::string name;    // empty: named by call order
-  control::Meta meta;  // root is a member index; for send and recv the peer (or kAnyRank)
+  control::Meta meta;  // root is a member index; for send and recv the peer (or kAnyMember)
   const void* input = nullptr;
   void* output = nullptr;
   // The room in the output. Nothing is written beyond it, whatever other ranks say.

@@ -15,11 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "base/condition.h"
 #include "base/config.h"
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/bootstrap_store.h"
 #include "transport/link_mesh.h"
 
 namespace farandole::runtime {
@@ -90,7 +89,7 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   std::function<void(const bootstrap::RankEnd&)> callback_ GUARDED_BY(mutex_);
   std::vector<bootstrap::RankEnd> ends_ GUARDED_BY(mutex_);  // not reported yet
   // The rest is used by rank 0.
-  bootstrap::Rendezvous store_ GUARDED_BY(mutex_);
+  bootstrap::BootstrapStore store_ GUARDED_BY(mutex_);
   std::set<int> lost_ GUARDED_BY(mutex_);
   std::vector<std::pair<int, std::string>> outgoing_ GUARDED_BY(mutex_);
 };
