@@ -246,7 +246,8 @@ bool Execution::addRows(std::int64_t rows, std::int64_t rowBytes, std::int64_t& 
       !__builtin_mul_overflow(total, rowBytes, &bytes)) {
     return true;
   }
-  status_ = Status::internal("a rank told " + std::to_string(rows) + " rows, which cannot be");
+  status_ =
+      Status::internal("a rank announced " + std::to_string(rows) + " rows, which is impossible");
   return false;
 }
 

@@ -63,8 +63,7 @@ class LeaveMarks {
   }
   // A rank that is blamed must be a rank of this job.
   bool canBe(std::uint64_t mark) const {
-    return mark == kLeftInGoodOrder ||
-           (mark > kLeftInGoodOrder && mark < gaveUpBecauseOf(0) + localRanks_.size());
+    return mark == kLeft || (mark > kLeft && mark < gaveUpBecauseOf(0) + localRanks_.size());
   }
 
   machine::Neighbourhood& neighbourhood_;

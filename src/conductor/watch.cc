@@ -114,7 +114,7 @@ void Watch::rankStopped(const bootstrap::RankStop& stop) {
 
 void Watch::connectionEnded(std::int32_t rank, const Status& status) {
   if (status.code() == Code::kShutdown) {
-    marks_.note(rank, kLeftInGoodOrder);
+    marks_.note(rank, kLeft);
   } else {
     post({rank, status.host(), status});
   }

@@ -74,7 +74,7 @@ class Sequencer {
     PlanId id;
     std::string name;
     Meta meta;
-    bool defined = false;  // the log has told everyone
+    bool defined = false;  // it is in the log
     bool ready = false;    // complete, not yet in a batch
     bool whole = false;    // goes in one batch with all of its group
     std::vector<Arrival> arrivals;

@@ -184,8 +184,8 @@ void warn(const collective::Engine& engine, const Config& config, bool given) {
   if (!engine.notice().empty()) logWarning(std::string(engine.notice()));
   if (config.engine == EngineChoice::kLink && !given) {
     logWarning(
-        "the ranks have agreed on their key through MPI: somebody who only listens does not learn "
-        "it, but somebody who can alter MPI's messages could. Against that, give all ranks a "
+        "the ranks have agreed on their key through MPI: an eavesdropper does not learn it, but an "
+        "attacker who can alter MPI's messages could. Against that, give all ranks a "
         "secret: FARANDOLE_SECRET_FILE (docs/engines.md)");
   }
 }

@@ -112,9 +112,9 @@ Status Runtime::joinNeighbourhood(Deadline deadline) {
 }
 
 Status Runtime::joinMesh(Deadline deadline) {
-  const bool everybody =
+  const bool meshForAll =
       !config_.hierarchy && config_.engine != EngineChoice::kShm && config_.size > 1;
-  if (config_.size == config_.localSize && !everybody) {
+  if (config_.size == config_.localSize && !meshForAll) {
     topology_ = Topology::ofOneMachine(config_);
     logDebug("needs no connections: all ranks are on this machine");
     return {};
@@ -216,7 +216,7 @@ void Runtime::rankStopped(const bootstrap::RankStop& stop) {
 
 bool Runtime::halt() {
   if (link_) return false;
-  logDebug("ends what is in flight without a word to the others");
+  logDebug("ends what is in flight without telling the others");
   conductor_->halt();
   return true;
 }
@@ -225,7 +225,7 @@ void Runtime::stop() {
   logDebug("leaves epoch " + std::to_string(epoch_));
   conductor_->stop();
   // The rank has left every control channel. From now on this process may end.
-  marks_->leave(conductor::kLeftInGoodOrder);
+  marks_->leave(conductor::kLeft);
   neighbourhood_->ringAll();
   if (link_) link_->stop();
   // Destroyed at the end of this function, without the lock.

@@ -16,7 +16,7 @@ farandole_request orderedSum(const char* name, float& value) {
 
 }  // namespace
 
-// ordered_mixed ROUNDS: ordered ones in one order, others in any, all under way at once; some are
+// ordered_mixed ROUNDS: ordered ones in one order, others in any, all in flight at once; some are
 // too large to be sent to everybody.
 CORE_CASE(ordered_mixed) {
   REQUIRE_OK(farandole_init(nullptr));
@@ -122,7 +122,7 @@ CORE_CASE(ordered_uneven) {
 }
 
 // ordered_crossed NAME NAME: a small and a large operation of these names, the other way round on
-// rank 1, all under way at once. What does not match fails on all ranks, and the next ones work.
+// rank 1, all in flight at once. What does not match fails on all ranks, and the next ones work.
 CORE_CASE(ordered_crossed) {
   REQUIRE_OK(farandole_init(nullptr));
   const int n = farandole_size();

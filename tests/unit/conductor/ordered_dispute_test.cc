@@ -31,7 +31,7 @@ TEST(OrderedDispute, SendsNothingForWhatAllPass) {
       const auto entry = large("large");
       group[i].countByName(entry);
       if (n == 1) group.submit(i, sum("small"));
-      if (n == 1) continue;  // still under way behind the small one
+      if (n == 1) continue;  // still in flight behind the small one
       group[i].channel().ended(*entry);
     }
     EXPECT_EQ(group.underWay(i, 1 - i), 1U);

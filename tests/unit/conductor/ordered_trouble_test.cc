@@ -107,11 +107,11 @@ TEST(OrderedLeaving, IsALossOnlyForWhatItsMemberDidNotSend) {
   group[1].channel().leave();  // once is enough
   EXPECT_EQ(group.underWay(1, 0), 2U);
   group.deliver(1, 0);
-  EXPECT_EQ(group[0].channel().lostTo(), -1);  // its part of what is under way is here
+  EXPECT_EQ(group[0].channel().lostTo(), -1);  // its part of what is in flight is here
   group.deliver(2, 0);
   ASSERT_TRUE(group[0].step(finished).ok());
   EXPECT_EQ(finished.size(), 1U);
-  EXPECT_EQ(group[0].channel().lostTo(), -1);  // nothing is under way
+  EXPECT_EQ(group[0].channel().lostTo(), -1);  // nothing is in flight
   group.submit(0, usual("without it"));
   EXPECT_EQ(group[0].channel().lostTo(), 1);
   EXPECT_EQ(group[2].channel().lostTo(), -1);  // has not heard of it
@@ -216,7 +216,7 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
     EXPECT_TRUE(finished.empty());
   }
 
-  // More than a member may have under way.
+  // More than a member may have in flight.
   std::vector<std::string> flood;
   for (std::uint64_t n = 0; n < 40; ++n) flood.push_back(recordOf(n, head, payload));
   EXPECT_EQ(statusAfter(flood, finished).code(), Code::kInternal);

@@ -136,7 +136,7 @@ TEST_F(WatchTest, RankOfThisMachineIsNamedIfItWasFirst) {
 }
 
 TEST_F(WatchTest, RankThatHasLeftIsNoCause) {
-  marks_->note(2, kLeftInGoodOrder);
+  marks_->note(2, kLeft);
   peer_.end();
   watch();
   watch_->rankEnded(connectionLost(2));
@@ -160,7 +160,7 @@ TEST_P(WatchOverwritten, MarkIsNoLeave) {
 }
 
 TEST_F(WatchTest, MarkOfAnotherRankIsNoLeave) {
-  LeaveMarks(*one_, {0, 1, -1}).leave(kLeftInGoodOrder);
+  LeaveMarks(*one_, {0, 1, -1}).leave(kLeft);
   std::memcpy(static_cast<void*>(&zero_->header().leaves[0].mark),
               static_cast<const void*>(&zero_->header().leaves[1].mark), sizeof(SealedWord));
   peer_.end();
@@ -180,7 +180,7 @@ TEST_F(WatchTest, MarkThatBlamesNobodyInThisJobIsNone) {
 TEST_F(WatchTest, MarkThatWasSeenStays) {
   zeroLeaves(gaveUpBecauseOf(2));
   EXPECT_EQ(marks_->of(0), gaveUpBecauseOf(2));
-  zeroLeaves(kLeftInGoodOrder);
+  zeroLeaves(kLeft);
   EXPECT_EQ(marks_->of(0), gaveUpBecauseOf(2));
   overwrite(std::uint64_t{0});
   EXPECT_EQ(marks_->of(0), gaveUpBecauseOf(2));
@@ -195,7 +195,7 @@ TEST_F(WatchTest, MarkOfThisRankIsNotReadFromWhereOthersWrite) {
 
 // It may end, and is not waited for any more.
 TEST_F(WatchTest, RankThatEndsAfterItHasLeftIsGone) {
-  zeroLeaves(kLeftInGoodOrder);
+  zeroLeaves(kLeft);
   watch();
   EXPECT_FALSE(isGone(50));
   peer_.end();
