@@ -1,5 +1,9 @@
 #include "bench/bench_command.h"
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 

@@ -1,7 +1,6 @@
 // The subcommands of `farandole`: one line each in registry.cc, and all that main() knows of them.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,10 @@
 #include <vector>
 
 #include "base/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::command {
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "launch/remote/remote_host.h"

@@ -1,6 +1,7 @@
 // Containers and limits, CPUs, memory.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"

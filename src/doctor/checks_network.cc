@@ -1,6 +1,7 @@
 // Names, addresses and interfaces.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"

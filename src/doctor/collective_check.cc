@@ -1,6 +1,7 @@
 #include "doctor/collective_check.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "launch/facts/fact_access.h"
 #include "launch/hosts/host_spec.h"

@@ -1,7 +1,7 @@
 // The last thing the doctor tries: a small job on all hosts that computes (doctor_rank.h).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/clock.h"
 #include "doctor/doctor.h"

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "base/parallel.h"
 #include "doctor/checks.h"
 #include "doctor/collective_check.h"
+#include "doctor/diagnosis.h"
 #include "doctor/links.h"
 #include "doctor/reach.h"
 #include "doctor/report.h"
 #include "launch/facts/fact_access.h"
-#include "launch/facts/link_addresses.h"
 #include "launch/hosts/advertised.h"
 #include "launch/hosts/name_lookup.h"
 

@@ -1,12 +1,15 @@
 #include "doctor/doctor_command.h"
 
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "doctor/diagnosis.h"
 #include "doctor/report.h"
 #include "launch/hosts/advertised.h"
 #include "launch/output/console.h"

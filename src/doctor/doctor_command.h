@@ -1,12 +1,15 @@
 // `farandole doctor`: from the words a person typed to a visit and its report.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "doctor/agent_probe.h"
 #include "doctor/doctor.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::doctor {
 

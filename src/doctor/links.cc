@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "base/parallel.h"
 #include "launch/facts/fact_access.h"

@@ -1,7 +1,7 @@
 // Every host to every other, on the ports and addresses a job would use.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // What the doctor's job has measured between all hosts, for people.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "doctor/diagnosis.h"
 #include "doctor/matrix.h"
 
 namespace farandole::doctor {
@@ -121,6 +123,10 @@ std::string reportTable(const Diagnosis& diagnosis, bool colour) {
           counted(count(diagnosis.findings, Severity::kError), "error") + ", " +
           counted(count(diagnosis.findings, Severity::kWarning), "warning") + ", " + seconds + "\n";
   return text;
+}
+
+std::string diagnosisTable(const DoctorSettings& settings, bool colour) {
+  return reportTable(diagnose(settings), colour);
 }
 
 json reportJson(const Diagnosis& diagnosis, int exitCode) {

@@ -1,5 +1,6 @@
 #include "init/init_command.h"
 
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <charconv>

@@ -1,12 +1,15 @@
 // `farandole init`: from the words a person typed to a set-up for a cluster of containers.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "init/setup.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::init {
 

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace farandole::launch::facts {
 
@@ -15,6 +16,9 @@ std::string factText(const nlohmann::json& facts, const std::string& path);
 // At most 1e18: it may be converted to an integer.
 double factNumber(const nlohmann::json& facts, const std::string& path, double otherwise = 0);
 bool factFlag(const nlohmann::json& facts, const std::string& path, bool otherwise = false);
+
+// The addresses of a host's facts that lead to it from other machines, IPv4 first, at most six.
+std::vector<std::string> linkAddresses(const nlohmann::json& facts);
 
 // The same cleaning for any text.
 std::string printable(const std::string& text);

@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/clock.h"
@@ -71,6 +71,8 @@ inline constexpr Duration kProbeAnswerTime = std::chrono::seconds(6);
 class ProbeService {
  public:
   nlohmann::json answer(const nlohmann::json& question);
+  // The same for texts; what is not JSON is an empty question.
+  std::string answerText(const std::string& question);
 
  private:
   LocalProbe probe_;

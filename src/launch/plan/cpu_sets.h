@@ -20,6 +20,7 @@ enum class BindTo {
 
 // "core", "numa" or "none".
 Result<BindTo> parseBindTo(std::string_view word);
+std::string_view bindToWord(BindTo bindTo);
 
 struct Binding {
   std::vector<process::CpuSet> sets;  // by local rank; an empty set: not bound

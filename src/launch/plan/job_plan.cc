@@ -35,11 +35,7 @@ namespace {
 Result<Binding> bindingOf(const JobPlan& plan, const process::CpuTopology& topology,
                           const process::CpuSet& allowed) {
   const int ranks = static_cast<int>(plan.ranks.size());
-  if (plan.cpuSets.empty()) {
-    auto bindTo = parseBindTo(plan.bindTo.empty() ? "none" : plan.bindTo);
-    if (!bindTo.ok()) return bindTo.status();
-    return bindingFor(*bindTo, ranks, topology, allowed);
-  }
+  if (plan.cpuSets.empty()) return bindingFor(plan.bindTo, ranks, topology, allowed);
   std::vector<process::CpuSet> sets;
   for (const std::string& text : plan.cpuSets) {
     auto set = process::parseCpuList(text);
@@ -51,7 +47,7 @@ Result<Binding> bindingOf(const JobPlan& plan, const process::CpuTopology& topol
 
 Status settleProcessors(JobPlan& plan, std::vector<std::string>* notes) {
   if (plan.ranks.empty()) return {};
-  const bool bound = !plan.cpuSets.empty() || !plan.bindTo.empty();
+  const bool bound = !plan.cpuSets.empty() || plan.bindTo != BindTo::kNone;
   const bool told = plan.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
   if (!bound && !told) {
     const int share = std::max(1, process::allowedCpus() / static_cast<int>(plan.ranks.size()));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "launch/plan/cpu_sets.h"
 #include "launch/ssh/ssh_command.h"
 
 namespace farandole::launch::plan {
@@ -46,9 +47,9 @@ struct JobPlan {
   int threads = 0;  // of each rank; 0: its share of the machine, unless OMP_NUM_THREADS is set
   int restart = 0;  // how often the job has been started again
   int maxRestarts = 0;
-  std::string folder;                // working directory; "": where the machine's agent stands
-  std::string interfaces;            // the user's choice of network interfaces, "" if none
-  std::string bindTo;                // "core", "numa" or "": not bound
+  std::string folder;      // working directory; "": where the machine's agent stands
+  std::string interfaces;  // the user's choice of network interfaces, "" if none
+  BindTo bindTo = BindTo::kNone;
   std::vector<std::string> cpuSets;  // of local rank 0, 1, … ("0-3,8"): outrank bindTo
   std::vector<std::string> command;  // as typed, until settle()
   std::string program;               // the file that is executed; known after settle()

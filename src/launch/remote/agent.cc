@@ -9,11 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "bootstrap/unix_socket.h"
-#include "launch/remote/same_addresses.h"
+#include "launch/facts/facts.h"
 #include "launch/remote/tree.h"
 #include "process/cpus.h"
 #include "process/listening.h"
@@ -67,7 +66,7 @@ Status Agent::prepare() {
   hello.machine = process::machineIdentity();
   hello.sshConnection = variable("SSH_CONNECTION");
   hello.network = process::networkIdentity();
-  hello.addresses = ownAddresses();
+  hello.addresses = launch::facts::ownAddresses();
   hello.cpus = process::allowedCpus();
   if (Result<int> port = launch::plan::freePort(); port.ok()) hello.freePort = *port;
   send(std::string(kGreeting) + treeId() + "\n");
@@ -248,10 +247,7 @@ void Agent::flushInput() {
 }
 
 void Agent::answer(std::uint64_t id, const std::string& question) {
-  using nlohmann::json;
-  const json asked = json::parse(question, nullptr, /*allow_exceptions=*/false);
-  const json answered = probe_.answer(asked.is_discarded() ? json::object() : asked);
-  send(encode(Type::kReply, answered.dump(-1, ' ', true, json::error_handler_t::replace), id));
+  send(encode(Type::kReply, probe_.answerText(question), id));
 }
 
 void Agent::handleSignals() {

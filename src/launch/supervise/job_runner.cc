@@ -154,8 +154,7 @@ void JobRunner::checkAddresses() {
       hosts.push_back({plan.name, hello.network, hello.addresses, host->reachedAt(), advertised});
       launcher = launch::remote::launcherSeenFrom({hello.sshConnection, plan.name});
     } else if (plan.local && !local_.ranks.empty()) {
-      hosts.push_back(
-          {plan.name, process::networkIdentity(), launch::remote::ownAddresses(), {}, advertised});
+      hosts.push_back(launch::remote::addressesHere(plan.name, advertised));
     }
   }
   if (launch::remote::sameAddresses(hosts, {}).empty()) return;

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "doctor/diagnosis.h"
 #include "doctor/report.h"
 #include "unit/launch/ssh/test_sshd.h"
 
