@@ -19,7 +19,7 @@ class InitCommand {
  public:
   explicit InitCommand(CLI::App& app);
 
-  // After the options have been parsed. The exit code; mistakes are told on stderr.
+  // After the options have been parsed. The exit code; errors are printed to stderr.
   int execute();
 
  private:
@@ -42,7 +42,7 @@ class InitCommand {
   std::string port_ = "12345";
   std::string image_;
   std::string gpu_ = "none";
-  std::string engine_ = "docker";
+  std::string runtime_ = "docker";
   std::string key_;
   std::string hostKeys_;
   std::string keyType_;

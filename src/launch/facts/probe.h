@@ -31,7 +31,7 @@ class HostProbe {
   virtual Result<int> openEcho(const std::string& secretHex, PortRange range,
                                const std::string& who, Deadline deadline) = 0;
   virtual void closeEcho() = 0;
-  // From that host to an echo elsewhere.
+  // Visits an echo elsewhere from that host.
   virtual Result<EchoTimes> echoTo(const EchoQuestion& question, Deadline deadline) = 0;
 };
 

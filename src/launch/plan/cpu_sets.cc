@@ -55,22 +55,6 @@ Binding bindToNodes(int localRanks, const std::vector<process::CpuSet>& nodes) {
 
 }  // namespace
 
-Result<BindTo> parseBindTo(std::string_view word) {
-  for (const BindTo bindTo : {BindTo::kCore, BindTo::kNuma, BindTo::kNone}) {
-    if (word == bindToWord(bindTo)) return bindTo;
-  }
-  return Status::invalid("--bind-to takes core, numa or none, not " + quoted(word));
-}
-
-std::string_view bindToWord(BindTo bindTo) {
-  switch (bindTo) {
-    case BindTo::kNone: break;
-    case BindTo::kCore: return "core";
-    case BindTo::kNuma: return "numa";
-  }
-  return "none";
-}
-
 Binding bindingFor(BindTo bindTo, int localRanks, const process::CpuTopology& topology,
                    const process::CpuSet& allowed) {
   if (localRanks < 1) return {};

@@ -1,6 +1,6 @@
 // JobPlan: everything that says what a job is (who runs what, where, under which identity), and
-// nothing about how it is shown or supervised. Plain data: whoever holds a copy may read it from
-// any thread.
+// nothing about how it is shown or supervised. Plain data: a copy may be read from any
+// thread.
 //
 // The launcher's plan holds all ranks; planFor() is the part that one machine is given.
 #pragma once
@@ -25,7 +25,7 @@ struct RankPlan {
   std::string host;           // how its machine is called in messages
   std::size_t hostIndex = 0;  // in JobPlan::hosts
   // After settle().
-  int threads = 0;          // to be told to it; 0: the user has
+  int threads = 0;          // OMP_NUM_THREADS; 0: the user has set it
   std::vector<int> cpus{};  // it is bound to; none: all
 };
 
@@ -40,7 +40,7 @@ struct HostPlan {
 struct JobPlan {
   std::string job;            // the mark every process of the job carries in its environment
   std::string secret;         // hex; only ever in the ranks' environment
-  std::string agentAddress;   // where ranks find their agent; known once that has started
+  std::string agentSocket;    // where ranks reach bootstrap; known once it is open
   std::string masterAddress;  // of rank 0, for all ranks; known at the start
   int masterPort = 0;
   int total = 0;    // ranks of the whole job

@@ -199,7 +199,7 @@ Status Agent::prepareJob(launch::plan::JobPlan plan) {
   auto server = bootstrap::AgentServer::start(std::move(options));
   if (!server.ok()) return server.status();
   server_ = std::move(*server);
-  plan_.agentAddress = server_->address();
+  plan_.agentSocket = server_->address();
   return {};
 }
 
@@ -255,7 +255,7 @@ void Agent::handleSignals() {
     if (*signal == SIGCHLD) {
       ranks_.reap();
     } else if (*signal == SIGTERM) {
-      broken_ = true;  // somebody wants this machine's part to end
+      broken_ = true;  // this machine's part is asked to end
     }
   }
 }
@@ -286,8 +286,8 @@ void Agent::checkTime() {
 void Agent::leave(bool inOrder) {
   if (!server_) return;
   ranks_.signal(SIGKILL);
-  const Deadline patience = Deadline::after(kGoodbye);
-  while (ranks_.running() > 0 && !patience.passed()) step(milliseconds(50));
+  const Deadline deadline = Deadline::after(kGoodbye);
+  while (ranks_.running() > 0 && !deadline.passed()) step(milliseconds(50));
   const std::string left = ranks_.endLeftovers(
       inOrder ? Duration(seconds(2)) : Duration::zero(), [this](Duration limit) { step(limit); },
       [&] { return !inOrder || broken_; });
@@ -340,7 +340,7 @@ void Agent::guardianReplaced(const Status& status) {
 }
 
 void Agent::rankEnded(bootstrap::RankEnd end, bool ordered) {
-  // What it reported before it ended must be told before its end.
+  // What it reported before it ended must be sent before its end.
   if (server_) static_cast<void>(server_->reports());
   passMail();
   send(encodeRankEnded(end, ordered));

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "launch/facts/facts.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_spec.h"
 #include "process/machine_identity.h"
 
 namespace farandole::launch::remote {
