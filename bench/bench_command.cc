@@ -10,7 +10,7 @@
 #include "bench/commands.h"
 #include "bench/launch_command.h"
 #include "bench/launch_lines.h"
-#include "bench/named_rank.h"
+#include "bench/rank_side.h"
 
 namespace farandole::bench {
 namespace {

@@ -21,7 +21,7 @@ class Command {
   virtual ~Command() = default;
   // The words after its name, as CLI11 can read them.
   virtual Result<std::vector<std::string>> prepare(std::vector<std::string> words) = 0;
-  // After the options have been read. The exit code; mistakes are told on stderr.
+  // After the options have been read. The exit code; errors are printed to stderr.
   virtual int execute() = 0;
 };
 

@@ -5,7 +5,7 @@
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_spec.h"
 
 namespace farandole::doctor {
 namespace {

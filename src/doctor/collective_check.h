@@ -11,7 +11,8 @@ namespace farandole::doctor {
 // The command line of that job.
 std::vector<std::string> collectiveCommand(const DoctorSettings& settings);
 
-// Runs it; `told` becomes what rank 0 said. One finding.
-Findings checkCollective(const DoctorSettings& settings, Deadline deadline, nlohmann::json& told);
+// Runs that job; `measured` becomes what rank 0 said. One finding.
+Findings checkCollective(const DoctorSettings& settings, Deadline deadline,
+                         nlohmann::json& measured);
 
 }  // namespace farandole::doctor

@@ -13,7 +13,7 @@
 #include "doctor/reach.h"
 #include "doctor/report.h"
 #include "launch/facts/fact_access.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_spec.h"
 #include "launch/hosts/name_lookup.h"
 
 namespace farandole::doctor {
@@ -100,7 +100,7 @@ void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline 
 
 using Advertised = std::vector<std::pair<std::string, std::string>>;
 
-// Everybody must be able to name everybody, the launcher included.
+// Every host must be able to resolve every other, the launcher included.
 std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   std::vector<std::string> names;
   if (hosts.size() < 2) return names;
@@ -236,6 +236,10 @@ Diagnosis diagnose(const DoctorSettings& given) {
   }
   diagnosis.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return diagnosis;
+}
+
+std::string diagnosisTable(const DoctorSettings& settings, bool colour) {
+  return reportTable(diagnose(settings), colour);
 }
 
 }  // namespace farandole::doctor

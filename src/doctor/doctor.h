@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "doctor/doctor_hosts.h"
+#include "doctor/reach.h"
 #include "launch/facts/facts.h"
 #include "launch/facts/probe.h"
 #include "launch/ssh/ssh_command.h"
@@ -34,5 +34,7 @@ struct Diagnosis;  // diagnosis.h
 
 // Returns within settings.time, whatever the hosts do. Asks no questions, changes nothing.
 Diagnosis diagnose(const DoctorSettings& settings);
+// The same, as the table that people read (report.h).
+std::string diagnosisTable(const DoctorSettings& settings, bool colour);
 
 }  // namespace farandole::doctor

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "doctor/doctor.h"
 #include "doctor/finding.h"
@@ -16,8 +17,10 @@ int exitCodeOf(const Findings& findings, bool strict);
 // several hosts share a line.
 std::string reportTable(const Diagnosis& diagnosis, bool colour);
 
-// The same after a visit that is paid now.
-std::string diagnosisTable(const DoctorSettings& settings, bool colour);
+// What the doctor's job has measured between all hosts: "h0   -      41 µs 112 MB/s …", one line
+// per host; "" if nothing was measured. measured: what rank 0 said (doctor_rank.h), not to be
+// trusted.
+std::string matrixText(const std::vector<std::string>& hosts, const nlohmann::json& measured);
 
 nlohmann::json reportJson(const Diagnosis& diagnosis, int exitCode);
 

@@ -10,7 +10,7 @@
 
 #include "base/suggest.h"
 #include "doctor/agent_probe.h"
-#include "doctor/report.h"
+#include "doctor/doctor.h"
 #include "launch/output/console.h"
 #include "run/plan_text.h"
 #include "run/run_config.h"
@@ -154,7 +154,7 @@ Result<std::vector<std::string>> RunCommand::divide(const std::vector<std::strin
     if (i + 1 == words.size() || words[i + 1].empty()) {
       return Status::invalid(words[i] + " needs a value after it; farandole run --help explains");
     }
-    // As one word, so that a value such as -1 is not taken for an option.
+    // The two become one word, so that a value such as -1 is not taken for an option.
     if (isLong) {
       options.back() += "=" + words[++i];
     } else {
@@ -193,7 +193,7 @@ int RunCommand::execute() {
     const bool typed = plan.status().code() == Code::kInvalidArgument;
     return complain(plan.status().message(), typed ? kUsage : 1);
   }
-  // A mistake in the command is told before anything is started, if this machine can tell.
+  // A mistake in the command is reported before anything is started, if this machine can see it.
   launch::plan::JobPlan shown = plan->job;
   std::optional<launch::plan::JobPlan> local;
   for (std::size_t i = 0; i < plan->job.hosts.size(); ++i) {

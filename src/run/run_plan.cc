@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/config.h"
-#include "launch/hosts/advertised.h"
 #include "launch/hosts/discovery.h"
 #include "launch/hosts/host_file.h"
+#include "launch/hosts/host_spec.h"
 #include "launch/hosts/locality.h"
 #include "launch/hosts/placement.h"
 #include "launch/hosts/scheduler.h"
@@ -92,7 +92,7 @@ void keepFreedMemory(launch::plan::JobPlan& plan) {
   }
 }
 
-// As the library reads it: "30", "0.5".
+// The text that the library reads as this time: "30", "0.5".
 std::string secondsText(Duration duration) {
   std::ostringstream text;
   text << std::setprecision(9) << std::chrono::duration<double>(duration).count();

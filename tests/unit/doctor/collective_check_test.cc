@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doctor/matrix.h"
+#include "doctor/report.h"
 #include "process/own_command.h"
 
 namespace farandole::doctor {

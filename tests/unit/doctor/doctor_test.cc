@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/diagnosis.h"
+#include "doctor/doctor_command.h"
 #include "doctor/report.h"
 #include "unit/launch/ssh/test_sshd.h"
 
