@@ -30,7 +30,7 @@ class RequestTest : public ::testing::Test {
     request_.shape = shape_;
     request_.ndim = 2;
   }
-  // The text of the error; "" if there is none.
+  // Returns the text of the error; "" if there is none.
   std::string check() {
     checked_ = conductor::Request();
     return checkRequest(&set_, 11, request_, checked_).message();

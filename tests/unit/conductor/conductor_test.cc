@@ -1,5 +1,5 @@
-// Who drives, who is told what, and in which order everything ends. No thread of the conductor's
-// own runs here: it is never started.
+// Who drives, who is told what, and in which order everything ends. The conductor is never started,
+// so it has no thread of its own here.
 #include "conductor/conductor.h"
 
 #include <gmock/gmock.h>

@@ -33,7 +33,7 @@ class ExecutionStartTest : public ::testing::Test {
   }
   conductor::Request& request(std::size_t i = 0) { return entries_[i]->request; }
   conductor::Outcome& outcome(std::size_t i = 0) { return entries_[i]->outcome; }
-  // joinedHere: this member brings neutral elements.
+  // joinedHere: this member contributes neutral elements.
   Progress run(int joined = 0, bool joinedHere = false) {
     std::vector<conductor::EntryPtr> batch;
     for (const auto& entry : entries_) {

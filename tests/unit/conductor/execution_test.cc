@@ -1,4 +1,4 @@
-// What is done with the sizes that the other members tell, true or not.
+// What is done with the sizes that the other members announce, true or not.
 #include "conductor/execution.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ class ExecutionTest : public ::testing::Test {
   Progress end_ = Progress::kPending;
 };
 
-// Room and rows of each member.
+// The numbers are the room and the rows of each member.
 TEST_F(ExecutionTest, AllgatherNeedsRoomForEverybodysRowsEverywhere) {
   run(Kind::kAllgather, 12, {kNoLimit, 3, 12 * kRowBytes, 4, kNoLimit, 5});
   expectRun("allgather");
@@ -94,7 +94,7 @@ TEST_F(ExecutionTest, AlltoallNeedsRoomForWhatEachReceives) {
   expectTooSmall(2, 4, 5);
 }
 TEST_F(ExecutionTest, ScatterNeedsRoomForTheRootsSplits) {
-  // The root's room, its splits, and the others' rooms.
+  // The numbers are the root's room, its splits, and the rooms of the others.
   run(Kind::kScatter, 4, {kNoLimit, 1, 4, 9, 4 * kRowBytes, 9 * kRowBytes});
   expectRun("scatter");
   EXPECT_THAT(engine_.lastCounts, ElementsAre(2, 8, 18));
@@ -103,7 +103,7 @@ TEST_F(ExecutionTest, ScatterNeedsRoomForTheRootsSplits) {
   expectTooSmall(1, 4, 5);
 }
 
-// What can only be a lie, or another rank's scribbling.
+// Such numbers are wrong on purpose, or another rank has overwritten them.
 TEST_F(ExecutionTest, NumbersThatCannotBeEndIt) {
   run(Kind::kAllgather, 12, {kNoLimit, -1, 12 * kRowBytes, 4, kNoLimit, 5});
   expectFailed();

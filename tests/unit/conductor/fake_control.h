@@ -1,4 +1,4 @@
-// A control channel that holds what a test lays down, and keeps what it is told.
+// A control channel that returns what a test has put in, and keeps what was sent.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// An engine that does nothing but what a test lays down, and says what it was asked for.
+// An engine that does only what a test says, and keeps what it was asked for.
 #pragma once
 
 #include <cstring>
@@ -22,7 +22,7 @@ class FakeEngine final : public collective::Communicator {
   const void* lastInput = nullptr;            // of the last alltoall, gather or scatter
   ReduceOp lastOp = ReduceOp::kSum;
   Scale lastScale{};
-  // What every operation says when it is advanced.
+  // What every operation returns when it is advanced.
   collective::Progress progress = collective::Progress::kDone;
   bool moved = true;
   Duration nap = Duration::max();
@@ -42,7 +42,7 @@ class FakeEngine final : public collective::Communicator {
                                      DType dtype) override {
     lastCounts.assign(counts.begin(), counts.end());
     if (dtype != DType::kInt64) return start("allgather");
-    // What the others say comes here; tests gather no data of this type.
+    // The numbers of the other members go here; tests gather no other data of this type.
     if (!told.empty()) std::memcpy(out, told.data(), told.size() * sizeof told[0]);
     return start("exchange");
   }

@@ -1,4 +1,4 @@
-// A conductor that keeps what a set tells it, and answers what a test lays down.
+// A conductor that keeps what a set reports, and answers as a test says.
 #pragma once
 
 #include <map>

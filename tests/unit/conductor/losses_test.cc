@@ -40,7 +40,7 @@ TEST(Members, ListsOfManyAreShort) {
 
 class CulpritsTest : public ::testing::Test {
  protected:
-  // What becomes of the failure of an operation that was first seen so long ago.
+  // Asks about the failure of an operation that was first seen so long ago.
   bool find(Duration ago) { return culprits_.find(status_, failedAt_, begin_ + ago); }
 
   const TimePoint begin_{1000s};
@@ -99,7 +99,7 @@ TEST_F(CulpritsTest, OfALeavingIsNobodyWhileItIsNotCertain) {
 
 class LeaversTest : public ::testing::Test {
  protected:
-  // Reads so many entries of the log.
+  // Reads that many entries of the log.
   void read(int entries) {
     std::vector<std::byte> entry;
     for (int i = 0; i < entries; ++i) {

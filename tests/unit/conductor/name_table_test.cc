@@ -1,4 +1,4 @@
-// What is told the sequencer of names, and what the log's plans are taken for.
+// What the sequencer is told of names, and how the log's plans are understood.
 #include "conductor/name_table.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ class NameTableTest : public ::testing::Test {
     names_.publish(made);
     return made;
   }
-  // One that an ordered channel counts at that place.
+  // Publishes an operation that an ordered channel counts at that place.
   EntryPtr publishOrdered(const std::string& name, std::uint64_t place) {
     auto made = entry(name);
     made->request.ordered = true;

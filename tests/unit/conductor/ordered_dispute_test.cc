@@ -117,7 +117,7 @@ TEST(OrderedDispute, IsAnsweredByOneWhoseOperationIsOver) {
   }
 }
 
-// Many at once: the windows hold, and what comes is no offence.
+// With many at once the windows hold, and no message breaks the protocol.
 TEST(OrderedDispute, OfManyAtOnce) {
   constexpr std::size_t kMany = 100;
   for (const bool backwards : {false, true}) {

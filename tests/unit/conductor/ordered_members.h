@@ -1,5 +1,5 @@
-// OrderedMembers: all members of an ordered channel in one thread. What they send lies between them
-// until the test delivers it.
+// OrderedMembers: all members of an ordered channel in one thread. What they send is kept until the
+// test delivers it.
 #pragma once
 
 #include <algorithm>
@@ -51,13 +51,13 @@ class OrderedMembers {
     return found == under_.end() ? 0 : found->second.size();
   }
   std::string first(int from, int to) { return under_[{from, to}].front(); }
-  // Everything from one member to another.
+  // Delivers everything from one member to another.
   void deliver(int from, int to) {
     auto& queue = under_[{from, to}];
     for (; !queue.empty(); queue.pop_front()) put(from, to, queue.front());
   }
   void put(int from, int to, const std::string& message) {
-    // A block of its own, so that a sanitizer sees a read beyond it.
+    // It is an allocation of its own, so that a sanitizer sees a read beyond it.
     RawBytes copy;
     copy.renew(kRoom + message.size());
     std::memset(copy.data(), 0, kRoom);
@@ -65,8 +65,8 @@ class OrderedMembers {
                 copy.data() + kRoom);
     (*this)[to].channel().receive(from, copy);
   }
-  // Delivers and steps until nothing moves; what finished, by member. backwards: the last member's
-  // messages come first.
+  // Delivers and steps until nothing moves; returns what finished, by member. backwards: the
+  // messages of the last member come first.
   std::vector<std::vector<conductor::OrderedOperations::Finished>> settle(bool backwards = false) {
     std::vector<std::vector<conductor::OrderedOperations::Finished>> all(members_.size());
     for (bool moved = true; moved;) {
@@ -79,7 +79,7 @@ class OrderedMembers {
       for (int i = 0; i < size(); ++i) {
         const Status status = (*this)[i].step(all[static_cast<std::size_t>(i)]);
         if (!status.ok()) failure = status;
-        // The sequencer gives everything back.
+        // The sequencer retracts everything.
         for (const auto& entry : (*this)[i].takeDisputed()) {
           (*this)[i].channel().retracted(*entry);
         }

@@ -1,4 +1,4 @@
-// Ordered operations that come to their results, whatever the order in which messages arrive.
+// Ordered operations get their results, whatever the order in which messages arrive.
 #include "conductor/ordered_operations.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ Bytes dataOf(DType dtype, std::int64_t count, int member) {
     const std::int64_t whole = (member + 1) * 1'000'003LL * (i - 5);
     if (dtype == DType::kInt64) std::memcpy(&bytes[at], &whole, sizeof whole);
     if (dtype == DType::kFloat32) std::memcpy(&bytes[at], &value, sizeof value);
-    // bfloat16 is the upper half.
+    // A bfloat16 is the upper half of a float32.
     if (dtype == DType::kBfloat16) {
       std::memcpy(&bytes[at], reinterpret_cast<const char*>(&value) + 2, 2);
     }
@@ -125,7 +125,7 @@ TEST(OrderedOperations, BroadcastsReducesAndMeets) {
     const Bytes untouched = told[0];
     for (int i = kSize - 1; i >= 0; --i) {
       const auto at = static_cast<std::size_t>(i);
-      // Only the root has something to tell.
+      // Only the root has data.
       const auto broadcast = entryOf(Kind::kBroadcast, "", DType::kFloat32, kCount,
                                      i == root ? inputs[at].data() : nullptr);
       broadcast->request.meta.root = root;
@@ -137,7 +137,7 @@ TEST(OrderedOperations, BroadcastsReducesAndMeets) {
       group.submit(i, reduce);
       group.submit(i, entryOf(Kind::kBarrier, "", DType::kFloat32, 0, nullptr));
     }
-    // The data goes only to those who need it.
+    // The data goes only to the members that need it.
     EXPECT_LT(group.first((root + 1) % kSize, root).size(),
               group.first(root, (root + 1) % kSize).size());
     expectOk(group.settle(), 3);
@@ -196,7 +196,7 @@ TEST(OrderedOperations, SendsNoMoreThanItsWindowAhead) {
     }
     EXPECT_EQ(group.underWay(i, (i + 1) % 3), kWindow);
   }
-  // Member 2 hears nothing for long: the others stop where it does.
+  // Member 2 receives nothing for long, so the others stop where it does.
   std::vector<OrderedOperations::Finished> finished;
   for (int round = 0; round < 10; ++round) {
     for (const auto& [from, to] : {std::pair(0, 1), {1, 0}, {2, 0}, {2, 1}})
@@ -205,7 +205,7 @@ TEST(OrderedOperations, SendsNoMoreThanItsWindowAhead) {
   }
   EXPECT_EQ(finished.size(), 2 * kWindow);
   EXPECT_EQ(group.underWay(0, 2), 2 * kWindow);
-  // The most that can wait at a member that keeps to the protocol is no offence.
+  // The most that can wait for a member does not break the protocol.
   const auto all = group.settle();
   EXPECT_TRUE(group.failure.ok()) << group.failure.message();
   EXPECT_EQ(all[2].size(), static_cast<std::size_t>(kOperations));
@@ -250,7 +250,7 @@ TEST(OrderedOperations, ReportsAnAllocatorThatGivesNothing) {
   }
 }
 
-// A member that is late finds no more than so much waiting for it.
+// Only so much waits for a member that is late.
 TEST(OrderedOperations, SendsOnlySoManyBytesAhead) {
   constexpr std::int64_t kBytes = 1 << 20;
   constexpr int kOperations = 7;
@@ -290,7 +290,7 @@ TEST(OrderedOperations, TakesWhatIsSmallAndEverybodyNeeds) {
     EXPECT_TRUE(takes(kind, 0, 16));
     EXPECT_FALSE(takes(kind, 1, 1));
     EXPECT_FALSE(takes(kind, 1, 17));
-    // Fifteen times this does not fit 63 bits.
+    // Fifteen times this does not fit into 63 bits.
     EXPECT_FALSE(takes(kind, std::numeric_limits<std::int64_t>::max() / 8 + 2, 9));
     EXPECT_FALSE(takes(kind, std::numeric_limits<std::int64_t>::max(), 16));
   }

@@ -1,5 +1,5 @@
-// Ordered operations that members disagree about, that nobody answers, and messages that make no
-// sense.
+// Ordered operations on which members disagree, which no member answers, and messages that break
+// the protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ TEST(OrderedEnd, GivesBackEverythingUnderWay) {
   EXPECT_FALSE(group[0].channel().busy());
   EXPECT_EQ(group[0].channel().lostTo(), -1);
   EXPECT_FALSE(group[0].stall(Clock::now(), Duration::zero()));
-  // What comes afterwards finds nobody.
+  // What arrives afterwards has no effect.
   group.submit(1, usual("0"));
   group.deliver(1, 0);
   std::vector<OrderedOperations::Finished> finished;
@@ -222,8 +222,7 @@ TEST(OrderedNonsense, EndsWithAnErrorThatNamesItsSender) {
   EXPECT_EQ(statusAfter(flood, finished).code(), Code::kInternal);
 }
 
-// Nobody sends more than an operation that goes this way may have; the limit depends on the
-// members.
+// No member sends more than such an operation may have; the limit depends on the number of members.
 TEST(OrderedNonsense, ARecordLongerThanAnyIsRefused) {
   const auto head = encodeOrderedHead("x", usual("x")->request.meta);
   for (const auto& [members, most] :
@@ -248,7 +247,7 @@ TEST(OrderedNonsense, InsideARecordFailsTheOperation) {
     EXPECT_EQ(finished[0].status.code(), Code::kInternal);
     EXPECT_EQ(finished[0].culprit, 1);
   }
-  // Every head that is cut short.
+  // These are all heads that are cut short.
   for (std::size_t bytes = 0; bytes < head.size(); ++bytes) {
     std::vector<OrderedOperations::Finished> finished;
     ASSERT_TRUE(

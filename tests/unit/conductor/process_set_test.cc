@@ -1,5 +1,5 @@
-// A member against a log that no honest sequencer writes: it says so, and touches nothing. And what
-// may honestly come after a member has left.
+// A member against a log that no correct sequencer writes: it says so, and touches nothing. Also
+// what may rightly follow after a member has left.
 #include "conductor/process_set.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class ProcessSetTest : public ::testing::Test, public conductor::SetObserver {
  protected:
   ProcessSetTest() { become(1, 2); }
 
-  // That member of a set of that size. Member 0 is the sequencer.
+  // Becomes that member of a set of that size. Member 0 hosts the sequencer.
   void become(int me, int size) {
     ProcessSet::Components components;
     control::Sequencer::Options options;
@@ -343,7 +343,7 @@ TEST_F(ProcessSetGroupTest, IsNotRunInPartsThatDoNotBelongTogether) {
   expectBroken();
 }
 
-// Whatever the mark of one whose process has ended says, nothing comes from there any more.
+// Nothing more comes from a process that has ended, whatever its mark says.
 TEST_F(ProcessSetTest, OneThatHasEndedIsNotWaitedFor) {
   submit("a", meta(Kind::kAllreduce));
   step();

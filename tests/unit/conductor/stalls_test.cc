@@ -15,7 +15,7 @@ using control::Sequencer;
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Member 0 of two has submitted "a" at the beginning; nobody else has.
+// Member 0 of two has submitted "a" at the beginning; the other one has not.
 class StallsTest : public ::testing::Test {
  protected:
   StallsTest() {
@@ -27,7 +27,7 @@ class StallsTest : public ::testing::Test {
   Stalls::Situation asSequencer(Duration after) {
     return {.now = begin_ + after, .sequencer = sequencer_.get()};
   }
-  // Of a member that waits for the sequencer.
+  // The situation of a member that waits for the sequencer.
   Stalls::Situation asMember(Duration after) {
     return {.now = begin_ + after, .submittedBefore = [this](TimePoint then) {
               return begin_ < then ? std::optional<std::string>("a") : std::nullopt;

@@ -97,7 +97,7 @@ class WatchTest : public ::testing::Test, public WatchListener {
                   sizeof value);
     }
   }
-  // What rank 0 says itself.
+  // Sets the mark that rank 0 sets itself.
   void zeroLeaves(std::uint32_t mark) { LeaveMarks(*zero_, {0, 1, -1}).leave(mark); }
   bool isGone(int limitMs) {
     for (int i = 0; i < limitMs && !one_->isGone(0); ++i) ::usleep(1000);
@@ -144,7 +144,7 @@ TEST_F(WatchTest, RankThatHasLeftIsNoCause) {
   EXPECT_EQ(named(), 0);
 }
 
-// It scribbled over its own mark, and died.
+// The rank has overwritten its own mark and was then lost.
 class WatchOverwritten : public WatchTest, public ::testing::WithParamInterface<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(With, WatchOverwritten,
                          ::testing::Values(1, 2, 3, 64, ~0ULL, 1ULL << 31, 0x8000'0000'0000'0001,

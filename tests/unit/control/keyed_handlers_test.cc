@@ -1,4 +1,4 @@
-// Messages that find who listens for them, before and after it does.
+// Messages reach their handlers, also if they arrive before a handler is attached.
 #include "control/keyed_handlers.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST_F(Board, RefusesWhatHasNoKeyAndWhatIsTooMuch) {
   EXPECT_TRUE(deliver(1, large).ok());
   EXPECT_TRUE(deliver(1, large).ok());
   EXPECT_EQ(deliver(6, large).code(), Code::kMismatch);
-  // There is room again once somebody has taken them.
+  // There is room again once they have been taken.
   listen(7);
   EXPECT_EQ(heard_.size(), 2U);
   EXPECT_TRUE(deliver(1, keyed(8, std::string(std::size_t{24} << 20, 'x'))).ok());

@@ -152,7 +152,7 @@ TEST_F(LinkControlTest, LogWaitsForTheSlowestReader) {
   const std::vector<std::byte> entry(10'000);
   int appended = 0;
   while (appended < 10'000 && control(0).append(entry)) ++appended;
-  // About a megabyte may be on its way.
+  // About a megabyte may be in flight.
   EXPECT_GT(appended, 50);
   ASSERT_LT(appended, 200);
   for (int i = 0; i < appended; ++i) nextEntry(1);
@@ -195,7 +195,7 @@ TEST_F(LinkControlTest, WaitingIsToldOnceAndRemembered) {
   control(1).setWaiting(1);
   EXPECT_TRUE(soon([&] { return control(0).anyoneWaits(); }));
   control(1).setWaiting(-1);
-  // Whoever has just waited counts for some submissions.
+  // A member that has just waited counts as waiting for some submissions.
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(control(1).submit(bytesOf("x")));
     nextSubmission(1);
@@ -231,7 +231,7 @@ TEST_F(LinkControlTest, NonsenseIsCorrupt) {
   EXPECT_TRUE(soon([&] { return control(1).nextEntry(record) == RingRead::kCorrupt; }));
 }
 
-// What a member and the sequencer say when they do not keep to the windows.
+// A member and the sequencer send more than their windows allow.
 TEST_F(LinkControlTest, MoreThanTheWindowIsTooMuchAndIsNotKept) {
   start(2);
   makeControls();
@@ -241,7 +241,7 @@ TEST_F(LinkControlTest, MoreThanTheWindowIsTooMuchAndIsNotKept) {
     ASSERT_TRUE(at(0).board->send(1, 7, bytesOf("\x05" + kilobyte)).ok());
   }
   std::vector<std::byte> record;
-  // Nothing is read before all has come: nothing has been acknowledged.
+  // Nothing is read before everything has arrived, so nothing has been acknowledged.
   ASSERT_TRUE(soon([&] { return at(0).wakes >= 2000 && at(1).wakes >= 2000; }));
   int submissions = 0;
   while (control(0).nextSubmission(1, record) == RingRead::kRecord) ++submissions;

@@ -149,7 +149,7 @@ TEST(Messages, OfMembersThatHaveJoinedNameEachOnceAndNotAll) {
   }
 }
 
-// One field of a meta that no caller can have passed, at a time.
+// Each case has one field of a meta that no caller can have passed.
 struct WrongField {
   const char* name;
   std::function<void(Meta&)> spoil;
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongField{"GroupWithoutAName", [](Meta& m) { m.group = 0; }}),
     [](const auto& each) { return std::string(each.param.name); });
 
-// Callers may pass these; they go to no sequencer.
+// Callers may pass these kinds, but they do not go to a sequencer.
 TEST(Messages, HaveNoMetaOfWhatIsNotAgreedUpon) {
   for (const Kind kind : {Kind::kJoin, Kind::kSend, Kind::kReceive}) {
     EXPECT_EQ(objection(of(kind), kMembers), std::nullopt);
@@ -277,7 +277,7 @@ TEST(Messages, WhatIsAcceptedHasOneForm) {
       if (at == bytes.size()) {
         bytes.resize(random() % 100);
       } else {
-        // Small numbers are the ones that mean something.
+        // Small numbers are the interesting ones.
         bytes[at] = static_cast<std::byte>(random() % 2 == 0 ? random() % 8 : random());
       }
       if (bytes.empty()) break;

@@ -1,4 +1,4 @@
-// The messages of ordered operations, and what members say that disagree about one.
+// The messages of ordered operations, and the texts for members that disagree about one.
 #include "control/ordered_record.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST(OrderedRecord, IsRefusedWhereItsHeadIsNotWhole) {
   const auto head = encodeOrderedHead("loss", someMeta());
   const std::string message = encodeOrdered({false, 1, head, {}}, 0);
   for (std::size_t size = 0; size < message.size(); ++size) {
-    // A block of its own, so that a sanitizer sees a read beyond it.
+    // It is an allocation of its own, so that a sanitizer sees a read beyond it.
     const std::vector<char> cut(message.begin(),
                                 message.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_FALSE(decodeOrdered(std::as_bytes(std::span(cut)))) << size << " bytes";

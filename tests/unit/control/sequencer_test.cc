@@ -22,7 +22,8 @@ class SequencerTest : public ::testing::Test {
     result.shape = {elements};
     return result;
   }
-  // Everything the sequencer wants in the log when somebody waits and the engine is idle.
+  // Returns everything that the sequencer wants in the log when a thread waits and the engine is
+  // idle.
   static std::vector<LogEntry> decide(Sequencer& sequencer, TimePoint now = TimePoint(seconds(1))) {
     std::vector<LogEntry> entries;
     sequencer.decide({true, true, now}, entries);
@@ -93,7 +94,7 @@ TEST_F(SequencerTest, AChangedShapeIsComparedWithWhatTheOthersRepeat) {
   ASSERT_TRUE(s.submit(0, Repeat{plan, false}, TimePoint()).ok());
   announce(s, 1, "a", meta(9));
   EXPECT_EQ(only<Refuse>(decide(s)).size(), 1u);
-  // Both change: a new definition.
+  // If both change, there is a new definition.
   announce(s, 0, "a", meta(9));
   announce(s, 1, "a", meta(9));
   const auto entries = decide(s);
@@ -140,7 +141,7 @@ TEST_F(SequencerTest, AGroupLeavesTogetherOrNotAtAll) {
   EXPECT_TRUE(only<Batch>(entries).empty());
 }
 
-// Whether all results fit is known when the members have told each other sizes, and not before.
+// Whether all results fit is known only when the members have exchanged sizes.
 TEST_F(SequencerTest, AGroupWhoseSizesOthersDecideIsOneBatch) {
   Sequencer s(options(2));
   Meta sum = meta();
@@ -257,7 +258,7 @@ TEST_F(SequencerTest, ARetractedSubmissionHasNeverBeen) {
   EXPECT_TRUE(decide(s).empty());
   announce(s, 1, "a");
   EXPECT_EQ(only<Batch>(decide(s)).size(), 1u);
-  // Too late: a batch is on its way.
+  // It is too late, because a batch will follow.
   ASSERT_TRUE(s.submit(1, Retract{"a", false}, TimePoint()).ok());
   EXPECT_TRUE(decide(s).empty());
 }

@@ -18,7 +18,7 @@ std::unique_ptr<Arena> makeArena(std::size_t bytes = std::size_t{64} << 20) {
   return std::move(arena).value();
 }
 
-// Bytes of memory the arena's file occupies.
+// Returns the bytes of memory that the arena's file occupies.
 std::size_t occupied(const Arena& arena) {
   struct stat info {};
   EXPECT_EQ(::fstat(arena.fd(), &info), 0);
@@ -73,7 +73,7 @@ TEST(Arena, RandomAllocationsAreAlignedZeroedApartAndReturned) {
   }
   for (const Block& block : blocks) arena->free(block.p);
   EXPECT_EQ(occupied(*arena), 0u);
-  // All gaps have grown together again.
+  // All gaps have been joined again.
   EXPECT_TRUE(arena->allocate(arena->capacity()).ok());
 }
 

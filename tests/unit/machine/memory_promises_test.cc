@@ -37,7 +37,7 @@ class Machine {
     return MemoryPromises(board_, std::move(options));
   }
 
-  // Takes it little by little, as the kernel does.
+  // Takes the bytes little by little, as the kernel does.
   Status take(std::size_t bytes) {
     for (std::size_t taken = 0; taken < bytes; taken += bytes / 8) {
       used_ += bytes / 8;
@@ -47,7 +47,7 @@ class Machine {
     return {};
   }
 
-  // How many of the ranks get so many bytes each, all at the same moment.
+  // Returns how many of the ranks get that many bytes each, if all ask at the same moment.
   int together(int ranks, std::size_t bytes) {
     std::barrier start(ranks);
     std::atomic<int> got{0};
@@ -87,7 +87,7 @@ TEST(MemoryPromises, OfRanksThatDoNotFitTogetherAreRefusedToAll) {
   MemoryPromises second = machine.promisesOf(1, 2);
   Status later;
   std::thread other;
-  // The second comes while the first reserves, when nothing of it is taken yet.
+  // The second rank comes while the first one reserves, when nothing has been taken yet.
   const Status status = first.reserve(
       320 * kMiB,
       [&] {
@@ -127,7 +127,7 @@ TEST(MemoryPromises, OfARankThatDiedDoNotCount) {
   Machine machine(512 * kMiB);
   MemoryPromises other = machine.promisesOf(1, 2);
   MemoryPromises own = machine.promisesOf(0, 2);
-  // It dies while it reserves, and this rank waits for it.
+  // The rank ends while it reserves, and this rank waits for it.
   const auto reserve = [&] {
     std::thread killer([&] {
       std::this_thread::sleep_for(20ms);

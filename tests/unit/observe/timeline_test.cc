@@ -62,7 +62,7 @@ TEST_F(TimelineTest, PreparedLinkIsNotFollowed) {
   Timeline timeline;
   EXPECT_FALSE(timeline.start(path_, 0, "alpha").ok());
   EXPECT_EQ(content(), "mine");
-  // One of this user's own, where nobody else could have made it.
+  // The link is this user's own, in a folder where no other user can make one.
   std::filesystem::permissions(directory_, std::filesystem::perms::owner_all);
   EXPECT_TRUE(Timeline::createFile(path_).ok());
   EXPECT_NE(content(), "mine");

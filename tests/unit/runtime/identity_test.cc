@@ -1,4 +1,4 @@
-// Who a rank is, as others than our launcher tell it.
+// Who a rank is, if another launcher than ours has started it.
 #include "runtime/identity.h"
 
 #include <gmock/gmock.h>
@@ -128,7 +128,7 @@ TEST_F(IdentityTest, WithoutASecretOnlyOnLoopback) {
     auto found = identity();
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found->config.secret.size(), 64u);
-    // The same for every rank of this user, and nobody else's.
+    // It is the same for every rank of this user, and for no other user.
     EXPECT_EQ(found->config.secret, identity()->config.secret);
   }
   struct stat about {};
@@ -151,7 +151,7 @@ TEST_F(IdentityTest, FolderOfTheSecretIsThisUsersAlone) {
   };
   EXPECT_EQ(mode(folder_ + "/.cache"), 0700u);
   EXPECT_EQ(mode(ours), 0700u);
-  // As an older release left it.
+  // An earlier release left it like this.
   ASSERT_EQ(::chmod(ours.c_str(), 0777), 0);
   EXPECT_TRUE(identity().ok());
   EXPECT_EQ(mode(ours), 0700u);
@@ -168,14 +168,14 @@ TEST_F(IdentityTest, SecretOfAnotherUserIsRefused) {
   ASSERT_EQ(::chown(path.c_str(), 12002, 12002), 0);
   variables_["FARANDOLE_SECRET_FILE"] = path;
   EXPECT_THAT(refusal(), HasSubstr("belongs to user 12002"));
-  // The one that ranks of one machine share.
+  // This is the secret that ranks of one machine share.
   variables_.erase("FARANDOLE_SECRET_FILE");
   variables_["MASTER_ADDR"] = "127.0.0.1";
   const std::string ours = folder_ + "/.cache/farandole";
   ASSERT_TRUE(identity().ok());
   ASSERT_EQ(::chown((ours + "/loopback-secret").c_str(), 12002, 12002), 0);
   EXPECT_THAT(refusal(), HasSubstr("loopback-secret belongs to user 12002"));
-  // Whoever has the folder can put another file there, whose owner is right.
+  // A user who can write to the folder can put another file there, with the right owner.
   ASSERT_EQ(::chown((ours + "/loopback-secret").c_str(), 0, 0), 0);
   ASSERT_EQ(::chown(ours.c_str(), 12002, 12002), 0);
   EXPECT_THAT(refusal(), HasSubstr("farandole belongs to user 12002"));
@@ -191,7 +191,7 @@ TEST_F(IdentityTest, RanksThatMeetOnLoopbackStayThere) {
     variables_["MASTER_ADDR"] = address;
     EXPECT_EQ(identity()->config.bind, bind) << address;
   }
-  // Who says where, has it.
+  // A user who says where to listen gets that.
   variables_["FARANDOLE_BIND"] = "10.0.0.1";
   EXPECT_EQ(identity()->config.bind, "10.0.0.1");
 }

@@ -20,7 +20,7 @@ Config configOf(int size, int localSize) {
   return config;
 }
 
-// Of the ports that rank 0 opens.
+// Returns the addresses of the ports that rank 0 opens.
 std::vector<std::string> hostsOf(const Config& config) {
   auto link = JobLink::start(config, 1);
   EXPECT_TRUE(link.ok()) << link.status().message();

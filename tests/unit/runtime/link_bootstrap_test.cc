@@ -1,4 +1,4 @@
-// Ranks that no agent has started: values through rank 0, and everybody's place.
+// Ranks that another launcher has started exchange values and places through rank 0.
 #include "runtime/link_bootstrap.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,7 @@ TEST_F(MeetingTest, FenceWaitsForAll) {
   EXPECT_EQ(through.load(), 2);
 }
 
-// Whoever has given up waiting is not counted, also not by asking again.
+// A rank that has given up waiting is not counted, not even if it asks again.
 TEST_F(MeetingTest, FenceThatTimedOutDoesNotCount) {
   meet(3);
   const auto shortly = [] { return Deadline::after(std::chrono::milliseconds(30)); };
@@ -104,12 +104,13 @@ TEST_F(MeetingTest, RefusedValuesTakeNoRoom) {
   meet(2);
   const std::string large(256 << 10, 'x');
   ASSERT_TRUE(at(1).put("k", "v", soon()).ok());
-  // Together more than there is room for.
+  // Together they are more than there is room for.
   for (int i = 0; i < 300; ++i) ASSERT_FALSE(at(0).put("k", large, soon()).ok());
   EXPECT_TRUE(at(1).put("another", large, soon()).ok());
 }
 
-// Rank 0 listens where it was told to, the others, whom nobody calls, for this machine only.
+// Rank 0 listens at the given address. The others, to which no rank connects, listen on this
+// machine only.
 TEST_F(MeetingTest, NobodyListensWithoutNeed) {
   Config first = configOf(0, 2);
   first.bind = "127.0.0.3";
@@ -148,7 +149,7 @@ TEST_F(MeetingTest, EverybodyLearnsEverybodysPlace) {
   for (auto& thread : threads) thread.join();
 }
 
-// Two machines of two ranks, and one of one.
+// There are two machines of two ranks, and one of one.
 TEST_F(MeetingTest, RanksOfUnevenMachinesKnowTheirCounterparts) {
   meet(5);
   std::vector<std::thread> threads;

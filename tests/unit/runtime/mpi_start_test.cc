@@ -1,5 +1,5 @@
-// Ranks that come to a secret of their own through an MPI, where others may read along. The MPI is
-// a stand-in: threads, and a record of all that was exchanged.
+// Ranks agree on a secret through an MPI that others may read. The MPI is a stand-in: threads, and
+// a record of everything that was exchanged.
 #include "runtime/mpi_start.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ constexpr char kGiven[] = "00112233445566778899aabbccddeeff00112233445566778899a
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
-// What all ranks' messages go through.
+// All messages of the ranks go through this.
 class Wire {
  public:
   explicit Wire(int size) : barrier_(size), round_(static_cast<std::size_t>(size)) {}
@@ -127,7 +127,7 @@ TEST_F(MpiStartTest, SecretIsNeitherInTheMessagesNorInTheName) {
   expectOneJob();
   const std::string& secret = at(0).config.secret;
   EXPECT_GE(secret.size(), 64U);
-  // No part of it that would help anybody, in either form.
+  // No piece of the secret may be visible, in either form.
   for (std::size_t i = 0; i + 8 <= secret.size(); ++i) {
     EXPECT_THAT(wire_.record, Not(HasSubstr(secret.substr(i, 8)))) << i;
     EXPECT_THAT(at(0).config.job, Not(HasSubstr(secret.substr(i, 8)))) << i;
@@ -171,7 +171,7 @@ TEST_F(MpiStartTest, AlteredAndRecordedMessagesAreRefused) {
   meet();
   expectOneJob();
   for (Rank& rank : ranks_) rank = {};
-  // The invitation of the job before.
+  // This is the invitation of the job before.
   wire_.alter = [&](std::vector<std::string>& round) {
     if (round[1] == "-") round = recorded;
   };
@@ -186,7 +186,7 @@ TEST_F(MpiStartTest, AlteredAndRecordedMessagesAreRefused) {
   EXPECT_EQ(at(1).status.code(), Code::kMismatch) << at(1).status.message();
 }
 
-// All of them are on this machine: nobody else has any business on their ports.
+// All of them are on this machine, so their ports must not be open to others.
 TEST_F(MpiStartTest, RanksOfOneMachineListenOnLoopbackOnly) {
   meet();
   expectOneJob();

@@ -1,4 +1,4 @@
-// The secret that rank 0 gives to another rank where everybody can read along.
+// The secret that rank 0 gives to another rank through a connection that others can read.
 #include "runtime/sealed_secret.h"
 
 #include <gmock/gmock.h>
@@ -56,8 +56,8 @@ TEST_F(SealedSecretTest, OnlyTheReaderOpensIt) {
             Code::kMismatch);
 }
 
-// The other side, written down a second time: what is needed to open it is a private half, and not
-// only what everybody can read.
+// The other side, implemented a second time: what opens the secret is a private half, and not only
+// what others can read.
 class OtherSide {
  public:
   OtherSide() : key_(::EVP_PKEY_Q_keygen(nullptr, nullptr, "X25519"), ::EVP_PKEY_free) {
@@ -155,7 +155,7 @@ TEST_F(SealedSecretTest, IsWorthNothingElsewhere) {
   const std::string sealed = seal(terms_);
   EXPECT_EQ(open({"another job", 3, ""}, sealed).status().code(), Code::kMismatch);
   EXPECT_EQ(open({"job", 2, ""}, sealed).status().code(), Code::kMismatch);
-  // The same ranks of the same job, started again.
+  // These are the same ranks of the same job, started again.
   other_ = key();
   EXPECT_EQ(open(terms_, sealed).status().code(), Code::kMismatch);
 }
