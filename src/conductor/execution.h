@@ -35,6 +35,7 @@ class Execution {
   // Exchanges the sizes. kDone when all members know whether the results fit; tooSmall() is set if
   // one does not. kDone at once if the sizes are known without an exchange.
   collective::Progress settle();
+  // Settles and runs. When it is kDone, the entries' outcomes are complete but for the status.
   collective::Progress progress();
   // The same as Operation::moved.
   bool moved() const { return operation_ != nullptr && operation_->moved(); }
