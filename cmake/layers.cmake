@@ -12,6 +12,12 @@ if(FARANDOLE_SANITIZE)
   target_compile_options(farandole_options INTERFACE -fsanitize=${FARANDOLE_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
   target_link_options(farandole_options INTERFACE -fsanitize=${FARANDOLE_SANITIZE})
+  # Compilers have different names for this.
+  if(FARANDOLE_SANITIZE MATCHES address)
+    target_compile_definitions(farandole_options INTERFACE FARANDOLE_ASAN)
+  else()
+    target_compile_definitions(farandole_options INTERFACE FARANDOLE_TSAN)
+  endif()
 endif()
 
 # farandole_unity(target sources…): the sources of one folder are compiled together, up to FARANDOLE_UNITY of them, so that

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_ASAN) || defined(FARANDOLE_TSAN)
 constexpr std::int64_t kKnownWithinMs = 2000;
 constexpr int kKills = 8;  // a rank needs a second to start there
 #else

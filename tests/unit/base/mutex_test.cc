@@ -31,12 +31,15 @@ TEST(Mutex, OneAtATime) {
 
 TEST(Mutex, TryLockSaysWhetherItWasFree) {
   Mutex mutex;
-  ASSERT_TRUE(mutex.try_lock());
+  if (!mutex.try_lock()) FAIL() << "a new mutex is taken";
   std::thread([&] { EXPECT_FALSE(mutex.try_lock()); }).join();
   mutex.unlock();
   std::thread([&] {
-    EXPECT_TRUE(mutex.try_lock());
-    mutex.unlock();
+    if (mutex.try_lock()) {
+      mutex.unlock();
+    } else {
+      ADD_FAILURE() << "an unlocked mutex is taken";
+    }
   }).join();
 }
 
@@ -70,8 +73,9 @@ TEST(MutexLock, LetsGoAndTakesAgain) {
   const auto isFree = [&] {
     bool free = false;
     std::thread([&] {
-      free = mutex.try_lock();
-      if (free) mutex.unlock();
+      const bool taken = mutex.try_lock();
+      if (taken) mutex.unlock();
+      free = taken;
     }).join();
     return free;
   };
