@@ -1,5 +1,5 @@
-// What a rank leaves in the neighbourhood's header (NeighbourhoodHeader::leaves) when it does no
-// more, so that the others blame whoever is at fault and not whoever noticed first.
+// RankStates: what is known of the other ranks of the job: who has left and why (leave_mark.h), whose
+// process has ended, who is stopped. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,21 @@ constexpr std::int32_t culpritOf(std::uint32_t mark) { return static_cast<std::i
 
 static_assert(hasGivenUp(gaveUpBecauseOf(-1)) && culpritOf(gaveUpBecauseOf(-1)) == -1);
 static_assert(hasGivenUp(gaveUpBecauseOf(0)) && culpritOf(gaveUpBecauseOf(7)) == 7);
+
+class RankStates {
+ public:
+  virtual ~RankStates() = default;
+
+  // The leave mark of that rank.
+  virtual std::uint32_t markOf(std::int32_t rank) const = 0;
+  // By and for this rank. The first one stays.
+  virtual void leave(std::uint32_t mark) = 0;
+  // Whether that rank's process has ended, on this machine.
+  virtual bool gone(std::int32_t rank) const = 0;
+  // Of how many ranks that is true.
+  virtual std::uint32_t ends() const = 0;
+  // Whether that rank's process is known to be stopped.
+  virtual bool stopped(std::int32_t rank) const = 0;
+};
 
 }  // namespace farandole::conductor

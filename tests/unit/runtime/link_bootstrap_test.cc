@@ -1,15 +1,16 @@
 // Ranks that no agent has started: values through rank 0, and everybody's place.
+#include "runtime/link_bootstrap.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "runtime/link_bootstrap.h"
 #include "runtime/topology.h"
 #include "unit/runtime/listening.h"
 
 namespace farandole::runtime {
-namespace meeting_test {
+namespace link_bootstrap_test {
 
 using ::testing::HasSubstr;
 
@@ -37,9 +38,9 @@ class MeetingTest : public ::testing::Test {
     ASSERT_TRUE(first.ok()) << first.status().message();
     ranks_.push_back(std::move(first).value());
     for (int rank = 1; rank < size; ++rank) {
-      LinkBootstrap::Meeting meeting;
-      meeting.card = ranks_[0]->card();
-      auto joined = LinkBootstrap::start(configOf(rank, size), meeting, soon());
+      LinkBootstrap::StoreAddress store;
+      store.card = ranks_[0]->card();
+      auto joined = LinkBootstrap::start(configOf(rank, size), store, soon());
       ASSERT_TRUE(joined.ok()) << joined.status().message();
       ranks_.push_back(std::move(joined).value());
     }
@@ -116,9 +117,9 @@ TEST_F(MeetingTest, NobodyListensWithoutNeed) {
   ASSERT_TRUE(zero.ok()) << zero.status().message();
   Config second = configOf(1, 2);
   second.bind.clear();
-  LinkBootstrap::Meeting meeting;
-  meeting.card = (*zero)->card();
-  auto one = LinkBootstrap::start(second, meeting, soon());
+  LinkBootstrap::StoreAddress store;
+  store.card = (*zero)->card();
+  auto one = LinkBootstrap::start(second, store, soon());
   ASSERT_TRUE(one.ok()) << one.status().message();
   std::vector<std::string> addresses;
   for (transport::LinkAddress address : test::listeningAddresses()) {
@@ -165,10 +166,10 @@ TEST_F(MeetingTest, RanksOfUnevenMachinesKnowTheirCounterparts) {
 
 TEST_F(MeetingTest, AnotherJobIsNotLetIn) {
   meet(2);
-  LinkBootstrap::Meeting meeting;
-  meeting.card = at(0).card();
+  LinkBootstrap::StoreAddress store;
+  store.card = at(0).card();
   Config stranger = configOf(1, 2, "job-2");
-  auto joined = LinkBootstrap::start(stranger, meeting, Deadline::after(std::chrono::seconds(2)));
+  auto joined = LinkBootstrap::start(stranger, store, Deadline::after(std::chrono::seconds(2)));
   if (joined.ok()) {
     EXPECT_FALSE((*joined)->put("x", "y", Deadline::after(std::chrono::seconds(2))).ok());
   }
@@ -186,5 +187,5 @@ TEST(PlaceTest, NonsenseIsRefused) {
   EXPECT_FALSE(decodePlace(bytes + "x").ok());
 }
 
-}  // namespace meeting_test
+}  // namespace link_bootstrap_test
 }  // namespace farandole::runtime

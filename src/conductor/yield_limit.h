@@ -1,4 +1,4 @@
-// Endurance: how long a waiting driver stays awake, beyond its spin, before it sleeps.
+// YieldLimit: how long a waiting driver stays awake, beyond its spin, before it sleeps.
 //
 // To be woken takes microseconds, but milliseconds where the idle processor is a virtual one that
 // its host has given to somebody else meanwhile. So a driver that waits stays awake as long as
@@ -14,10 +14,10 @@
 
 namespace farandole::conductor {
 
-class Endurance {
+class YieldLimit {
  public:
   // Zero: never.
-  explicit Endurance(Duration limit) : limit_(limit) {}
+  explicit YieldLimit(Duration limit) : limit_(limit) {}
 
   Duration limit() const { return limit_; }
   // For something that may take any time.
