@@ -4,7 +4,7 @@
 
 #include "bench/engine_rank.h"
 #include "bench/peers.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::bench {
 namespace {

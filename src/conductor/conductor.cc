@@ -9,7 +9,6 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/mutex.h"
-#include "base/relax.h"
 #include "base/thread.h"
 #include "conductor/rank_states.h"
 

@@ -36,7 +36,7 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 // A checked request: what api/ makes of a farandole_request.
 struct Request {
   std::string name;    // empty: named by call order
-  control::Meta meta;  // root is a member index; for send and recv the peer (or kAnyRank)
+  control::Meta meta;  // root is a member index; for send and recv the peer (or kAnyMember)
   const void* input = nullptr;
   void* output = nullptr;
   // The room there. Nothing behind it is written, whatever the other ranks say.

@@ -106,7 +106,7 @@ void Execution::finish() {
     if (entry->neutral) continue;
     const auto& request = entry->request;
     const bool copiesAtRoot = entry->agreed->kind == control::Kind::kBroadcast &&
-                              communicator_.rank() == entry->agreed->root;
+                              communicator_.member() == entry->agreed->root;
     // The engine sends a root's data from where it lies.
     if (copiesAtRoot && entry->outcome.data != request.input && entry->outcome.bytes > 0) {
       std::memcpy(entry->outcome.data, request.input, entry->outcome.bytes);
@@ -188,7 +188,7 @@ collective::OperationPtr Execution::startBroadcast() {
     void* out = !entry->neutral ? outputFor(*entry)
                                 : scratch(static_cast<std::size_t>(entry->agreed->bytes()));
     if (out == nullptr) return nullptr;
-    const bool root = communicator_.rank() == first.root;
+    const bool root = communicator_.member() == first.root;
     const void* in = root && !entry->neutral ? entry->request.input : out;
     // A root's piece is only read; what the user wants as output is copied in finish().
     pieces.push_back({in, root ? const_cast<void*>(in) : out, entry->agreed->elements()});
@@ -198,7 +198,7 @@ collective::OperationPtr Execution::startBroadcast() {
 
 collective::OperationPtr Execution::startReduce() {
   Entry& entry = *entries_.front();
-  const bool root = communicator_.rank() == entry.agreed->root;
+  const bool root = communicator_.member() == entry.agreed->root;
   void* out = root ? outputFor(entry) : nullptr;
   if (root && out == nullptr) return nullptr;
   return communicator_.reduce(entry.request.input, out, entry.agreed->elements(),
@@ -210,7 +210,7 @@ collective::OperationPtr Execution::startReducescatter() {
   Entry& entry = *entries_.front();
   sizes_.reserve(static_cast<std::size_t>(communicator_.size()));
   appendSplits(sizes_, entry.agreed->splits, entry.agreed->rows(), communicator_.size());
-  const std::int64_t mine = sizes_[static_cast<std::size_t>(communicator_.rank())];
+  const std::int64_t mine = sizes_[static_cast<std::size_t>(communicator_.member())];
   void* out = outputFor(entry, mine);
   if (out == nullptr) return nullptr;
   const std::int64_t rowElements = entry.agreed->rowElements();
@@ -268,7 +268,7 @@ bool Execution::takeRows(std::int64_t rowBytes) {
     if (!addRows(sizes_[i], rowBytes, rows_)) return false;
   }
   // As much of the input is read.
-  if (sizes_[static_cast<std::size_t>(communicator_.rank())] != mine_[1]) {
+  if (sizes_[static_cast<std::size_t>(communicator_.member())] != mine_[1]) {
     status_ = Status::internal("the ranks' rows have been garbled");
     return false;
   }
@@ -297,7 +297,7 @@ collective::OperationPtr Execution::startAllgather() {
   if (out == nullptr) return nullptr;
   const void* in = nullptr;
   if (!entry.neutral) {
-    const int me = communicator_.rank();
+    const int me = communicator_.member();
     in = inputBeside(entry, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
                      placeOf(me, out, counts_, entry.agreed->dtype));
     if (!status_.ok()) return nullptr;
@@ -315,7 +315,7 @@ collective::OperationPtr Execution::startGather() {
   Entry& entry = *entries_.front();
   void* out = nullptr;
   const void* in = entry.request.input;
-  if (const int me = communicator_.rank(); me == entry.agreed->root) {
+  if (const int me = communicator_.member(); me == entry.agreed->root) {
     out = outputFor(entry, rows_);
     if (out == nullptr) return nullptr;
     entry.outcome.splits = sizes_;
@@ -349,7 +349,7 @@ bool Execution::weighAlltoall() {
     }
     if (!hasRoom(static_cast<int>(to), ofMember(to)[0], total * row)) return false;
   }
-  const auto me = static_cast<std::size_t>(communicator_.rank());
+  const auto me = static_cast<std::size_t>(communicator_.member());
   sizes_.resize(members);
   for (std::size_t from = 0; from < members; ++from) sizes_[from] = ofMember(from)[1 + me];
   rows_ = sum(sizes_);
@@ -379,7 +379,7 @@ collective::OperationPtr Execution::exchangeRootsSplits() {
   Entry& entry = *entries_.front();
   const auto members = static_cast<std::size_t>(communicator_.size());
   mine_ = {room()};
-  if (communicator_.rank() == entry.agreed->root) {
+  if (communicator_.member() == entry.agreed->root) {
     appendSplits(mine_, entry.request.splits, entry.agreed->rows(), communicator_.size());
   }
   counts_.assign(members, 1);
@@ -392,7 +392,7 @@ bool Execution::weighScatter() {
   const int root = entries_.front()->agreed->root;
   const auto at = static_cast<std::size_t>(root);
   // The root's splits lie behind its room; the root itself reads its input by its own.
-  const std::span splits = communicator_.rank() == root
+  const std::span splits = communicator_.member() == root
                                ? std::span(mine_).subspan(1, members)
                                : std::span(gathered_).subspan(at + 1, members);
   sizes_.assign(splits.begin(), splits.end());
@@ -411,7 +411,7 @@ bool Execution::weighScatter() {
 
 collective::OperationPtr Execution::startScatter() {
   Entry& entry = *entries_.front();
-  const int me = communicator_.rank();
+  const int me = communicator_.member();
   const auto mine = static_cast<std::size_t>(me);
   void* out = outputFor(entry, sizes_[mine]);
   if (out == nullptr) return nullptr;

@@ -155,7 +155,7 @@ std::optional<std::string> objection(const Meta& meta, int members) {
     return "the shape has a negative dimension or is too large for 64 bits";
   }
   // In range even where there is none.
-  const bool anyone = meta.kind == Kind::kReceive && meta.root == collective::kAnyRank;
+  const bool anyone = meta.kind == Kind::kReceive && meta.root == collective::kAnyMember;
   if (!anyone && (meta.root < 0 || meta.root >= members)) {
     return "there is no member " + std::to_string(meta.root) + " among " + std::to_string(members);
   }

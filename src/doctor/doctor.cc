@@ -4,7 +4,7 @@
 #include <chrono>
 #include <iterator>
 
-#include "base/parallel.h"
+#include "base/thread.h"
 #include "doctor/checks.h"
 #include "doctor/collective_check.h"
 #include "doctor/links.h"

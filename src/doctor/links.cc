@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <mutex>
 
-#include "base/parallel.h"
+#include "base/thread.h"
 #include "launch/facts/fact_access.h"
 #include "launch/hosts/advertised.h"
 

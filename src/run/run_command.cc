@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/suggest.h"
+#include "base/text.h"
 #include "run/consult_doctor.h"
 #include "run/dry_run.h"
 #include "run/run_config.h"

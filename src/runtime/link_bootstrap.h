@@ -14,11 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "base/condition.h"
 #include "base/config.h"
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/bootstrap_store.h"
 #include "transport/link_mesh.h"
 
 namespace farandole::runtime {
@@ -89,7 +88,7 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   std::function<void(const bootstrap::RankEnd&)> callback_ GUARDED_BY(mutex_);
   std::vector<bootstrap::RankEnd> ends_ GUARDED_BY(mutex_);  // not told yet
   // Rank 0's.
-  bootstrap::Rendezvous store_ GUARDED_BY(mutex_);
+  bootstrap::BootstrapStore store_ GUARDED_BY(mutex_);
   std::set<int> lost_ GUARDED_BY(mutex_);
   std::vector<std::pair<int, std::string>> outgoing_ GUARDED_BY(mutex_);
 };

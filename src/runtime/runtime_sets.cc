@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/log.h"
-#include "base/rank_list.h"
+#include "base/text.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/link/link_communicator.h"
 #include "collective/shm/shm_communicator.h"

@@ -165,7 +165,7 @@ class DoneAtOnce final : public collective::Operation {
 class Toucher final : public collective::Communicator {
  public:
   Toucher(int me, Input& input) : me_(me), input_(input) {}
-  int rank() const override { return me_; }
+  int member() const override { return me_; }
   int size() const override { return kMembers; }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "launch/remote/same_addresses.h"
 #include "launch/remote/tree.h"
 #include "process/cpus.h"

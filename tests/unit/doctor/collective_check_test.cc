@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "doctor/matrix.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::doctor {
 namespace {
