@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 JOBS   ?= $(shell nproc)
+# Many tests mostly wait.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 PREFIX ?= /usr/local
 RANKS  ?= 2
 ROUNDS ?= 10
@@ -64,7 +66,7 @@ demo:
 # What comes from PyPI is waited for while the compiler works.
 test: deps-test deps-python
 	@$(MAKE) --no-print-directory -j 2 build venvs
-	@ctest --test-dir build -j $(JOBS) --output-on-failure
+	@ctest --test-dir build -j $(TEST_JOBS) --output-on-failure
 
 check: deps-test build
 	@ctest --test-dir build -j $(JOBS) --output-on-failure -L unit
