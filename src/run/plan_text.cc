@@ -1,6 +1,9 @@
-#include "run/dry_run.h"
+#include "run/plan_text.h"
+
+#include <unistd.h>
 
 #include "base/text.h"
+#include "launch/hosts/job_map.h"
 #include "launch/plan/rank_environment.h"
 
 namespace farandole::run {
@@ -28,6 +31,17 @@ std::string describePlan(const launch::plan::JobPlan& plan) {
     }
   }
   return text;
+}
+
+std::string describeMap(const launch::plan::JobPlan& plan, bool asOpenMpi) {
+  std::vector<launch::hosts::MappedHost> hosts;
+  for (const launch::plan::HostPlan& host : plan.hosts) hosts.push_back({host.name, host.slots});
+  for (const launch::plan::RankPlan& rank : plan.ranks) {
+    hosts[rank.hostIndex].ranks.push_back({rank.rank, rank.cpus, rank.threads});
+  }
+  constexpr int kFamilies = 65536;
+  return asOpenMpi ? launch::hosts::describeMapAsOpenMpi(hosts, ::getpid() % kFamilies)
+                   : launch::hosts::describeMap(hosts);
 }
 
 }  // namespace farandole::run
