@@ -3,8 +3,7 @@
 
 add_library(farandole_options INTERFACE)
 target_compile_options(farandole_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-  $<$<BOOL:${FARANDOLE_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  $<$<BOOL:${FARANDOLE_WERROR}>:-Werror>)
 target_include_directories(farandole_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(farandole_options INTERFACE FARANDOLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(farandole_options INTERFACE Threads::Threads)

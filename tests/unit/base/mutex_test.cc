@@ -31,15 +31,12 @@ TEST(Mutex, OneAtATime) {
 
 TEST(Mutex, TryLockSaysWhetherItWasFree) {
   Mutex mutex;
-  if (!mutex.try_lock()) FAIL() << "a new mutex is taken";
+  ASSERT_TRUE(mutex.try_lock());
   std::thread([&] { EXPECT_FALSE(mutex.try_lock()); }).join();
   mutex.unlock();
   std::thread([&] {
-    if (mutex.try_lock()) {
-      mutex.unlock();
-    } else {
-      ADD_FAILURE() << "an unlocked mutex is taken";
-    }
+    EXPECT_TRUE(mutex.try_lock());
+    mutex.unlock();
   }).join();
 }
 
@@ -73,9 +70,8 @@ TEST(MutexLock, LetsGoAndTakesAgain) {
   const auto isFree = [&] {
     bool free = false;
     std::thread([&] {
-      const bool taken = mutex.try_lock();
-      if (taken) mutex.unlock();
-      free = taken;
+      free = mutex.try_lock();
+      if (free) mutex.unlock();
     }).join();
     return free;
   };
