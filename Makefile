@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 JOBS   ?= $(shell nproc)
+# Many tests mostly wait.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 PREFIX ?= /usr/local
 RANKS  ?= 2
 ROUNDS ?= 10
@@ -64,7 +66,7 @@ demo:
 # What comes from PyPI is waited for while the compiler works.
 test: deps-test deps-python
 	@$(MAKE) --no-print-directory -j 2 build venvs
-	@ctest --test-dir build -j $(JOBS) --output-on-failure
+	@ctest --test-dir build -j $(TEST_JOBS) --output-on-failure
 
 check: deps-test build
 	@ctest --test-dir build -j $(JOBS) --output-on-failure -L unit
@@ -87,7 +89,7 @@ soak: deps-test build
 	@tools/deps python
 	@KILL_SEED=$$RANDOM KILL_ROUNDS=$$(($(ROUNDS) * 15)) tests/python/run_pytest /usr/bin/python3 tests/python/test_c10d_kills.py
 	@/usr/bin/python3 tests/attack/attack.py --seed $$RANDOM --seconds $$(($(ROUNDS) * 180))
-	@tools/deps build fuzz
+	@tools/deps build sanitizers
 	@tools/fuzz $$(($(ROUNDS) * 60)) $(JOBS)
 
 attack: deps-test build
@@ -97,6 +99,7 @@ workflows: deps-test build
 	@tests/containers/run
 
 asan tsan: deps-test
+	@tools/deps sanitizers
 	@tools/sanitize $@ '$(SANITIZED_LABELS)' $(JOBS)
 
 arm64:
@@ -104,7 +107,7 @@ arm64:
 	@tools/arm64 test $(JOBS)
 
 fuzz:
-	@tools/deps build fuzz
+	@tools/deps build sanitizers
 	@tools/fuzz $(SECONDS) $(JOBS)
 
 format:
@@ -113,4 +116,4 @@ format:
 	@tools/lint python --fix
 
 clean:
-	@cmake -E rm -rf build build-dev build-asan build-tsan build-arm64 build-fuzz build-threads
+	@cmake -E rm -rf build build-dev build-asan build-tsan build-arm64 build-threads

@@ -3,8 +3,7 @@
 
 add_library(farandole_options INTERFACE)
 target_compile_options(farandole_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-  $<$<BOOL:${FARANDOLE_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  $<$<BOOL:${FARANDOLE_WERROR}>:-Werror>)
 target_include_directories(farandole_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(farandole_options INTERFACE FARANDOLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(farandole_options INTERFACE Threads::Threads)
@@ -12,6 +11,12 @@ if(FARANDOLE_SANITIZE)
   target_compile_options(farandole_options INTERFACE -fsanitize=${FARANDOLE_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
   target_link_options(farandole_options INTERFACE -fsanitize=${FARANDOLE_SANITIZE})
+  # Compilers have different names for this.
+  if(FARANDOLE_SANITIZE MATCHES address)
+    target_compile_definitions(farandole_options INTERFACE FARANDOLE_ASAN)
+  else()
+    target_compile_definitions(farandole_options INTERFACE FARANDOLE_TSAN)
+  endif()
 endif()
 
 # farandole_unity(target sources…): the sources of one folder are compiled together, up to FARANDOLE_UNITY of them, so that

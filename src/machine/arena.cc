@@ -16,20 +16,13 @@
 
 #include "base/rounding.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define FARANDOLE_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FARANDOLE_THREAD_SANITIZER 1
-#endif
-#endif
 namespace farandole::machine {
 namespace {
 
 constexpr std::size_t kGranule = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // 256 ranks that map each other's arenas must fit into 47 bits of address space.
-#ifdef FARANDOLE_THREAD_SANITIZER
+#ifdef FARANDOLE_TSAN
 constexpr std::size_t kLargestArena = std::size_t{1}
                                       << 30;  // its shadow is a multiple of every mapping
 #else

@@ -95,7 +95,7 @@ void takeMarks(const JobMarks& marks) {
 
 void enter(void* child) { becomeRank(*static_cast<const Child*>(child)); }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_ASAN) || defined(FARANDOLE_TSAN)
 #define FARANDOLE_CHILD_HAS_OWN_MEMORY  // sanitizers know the stacks of threads only
 #elif !defined(__x86_64__) && !defined(__aarch64__)
 #define FARANDOLE_CHILD_HAS_OWN_MEMORY

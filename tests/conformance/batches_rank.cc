@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kPatienceMs = 60'000;
 constexpr std::int64_t kRoundsPerSets = 16;  // then one of the sets is exchanged
 constexpr std::int64_t kRoundsPerJoin = 6;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_ASAN) || defined(FARANDOLE_TSAN)
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
 #else
 constexpr std::int64_t kMostBytes = std::int64_t{8} << 20;

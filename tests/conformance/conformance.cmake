@@ -90,8 +90,12 @@ if(TARGET farandole_gloo_engine)
   farandole_machines_conform(hierarchy.gloo 2+1 FARANDOLE_ENGINE=gloo ${unordered_cases})
 endif()
 # Outputs of all sizes, through the hierarchy of two machines with two ranks each.
+set(output_rounds 400)
+if(FARANDOLE_SANITIZE STREQUAL thread)
+  set(output_rounds 60)
+endif()
 add_test(NAME conformance.without_launcher.2+2.outputs
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh 2+2 $<TARGET_FILE:core_rank> outputs 400 9)
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/without_launcher.sh 2+2 $<TARGET_FILE:core_rank> outputs ${output_rounds} 9)
 set_tests_properties(conformance.without_launcher.2+2.outputs PROPERTIES LABELS conformance TIMEOUT 240)
 
 # Who is where: of each rank its local rank and size, and its cross rank and size.

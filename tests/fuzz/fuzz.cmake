@@ -1,4 +1,5 @@
-# libFuzzer programs, one per family of decoders: clang only, -DFARANDOLE_FUZZ=ON. tools/fuzz builds and runs them all.
+# libFuzzer programs, one per family of decoders: clang only, -DFARANDOLE_FUZZ=ON. They share the layers of the preset asan, so
+# that these are compiled once; tools/fuzz builds and runs them all.
 option(FARANDOLE_FUZZ "Build the fuzzers (clang)" OFF)
 if(FARANDOLE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
@@ -6,7 +7,7 @@ if(FARANDOLE_FUZZ)
   endif()
   add_custom_target(fuzzers)
   # libFuzzer's entry points.
-  add_library(fuzz_main OBJECT ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc)
+  add_library(fuzz_main OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc)
   target_link_libraries(fuzz_main PUBLIC farandole_options)
   target_compile_options(fuzz_main PUBLIC -O1)
   target_link_options(fuzz_main PUBLIC -fsanitize=fuzzer)
@@ -15,7 +16,7 @@ if(FARANDOLE_FUZZ)
   # single sources of what stands beside those (relative to src/).
   function(farandole_fuzzer name)
     list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/)
-    add_executable(fuzz_${name} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}_fuzz.cc ${ARGN})
+    add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}_fuzz.cc ${ARGN})
     farandole_unity(fuzz_${name} ${ARGN})
     target_link_libraries(fuzz_${name} PRIVATE fuzz_main farandole_conductor)
     add_dependencies(fuzzers fuzz_${name})

@@ -9,7 +9,7 @@
 namespace farandole::test {
 namespace {
 
-constexpr std::int64_t kSizes[] = {1, 262'144, 1000, 5, 65'536};  // floats; the second: 1 MiB
+constexpr std::int64_t kFaultSizes[] = {1, 262'144, 1000, 5, 65'536};  // floats; the second: 1 MiB
 constexpr int kAsync = 3;
 
 float expectedSum() {
@@ -60,7 +60,7 @@ farandole_error lastError() {
 // One round: one operation waited for at once, or several in flight. False when it failed, which
 // has been told.
 bool oneRound(int round, const Buffers& buffers) {
-  const std::int64_t elements = kSizes[round % 5];
+  const std::int64_t elements = kFaultSizes[round % 5];
   const int count = round % 3 == 0 ? kAsync : 1;
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {

@@ -21,7 +21,7 @@ class Output {
  public:
   enum class Kind { kGuarded, kExact, kShared };
   Output(Kind kind, std::size_t bytes)
-      : kind_(kind), bytes_(bytes), all_(bytes + (kind == Kind::kExact ? 0 : kGuard)) {
+      : kind_(kind), all_(bytes + (kind == Kind::kExact ? 0 : kGuard)) {
     if (kind_ == Kind::kShared) {
       void* memory = nullptr;
       REQUIRE_OK(farandole_allocate(all_, &memory));
@@ -52,7 +52,6 @@ class Output {
 
  private:
   const Kind kind_;
-  const std::size_t bytes_;
   const std::size_t all_;
   std::byte* data_ = nullptr;
 };

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 // Enough to be stopped in the middle of them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_ASAN) || defined(FARANDOLE_TSAN)
 constexpr char kReductions[] = "20";
 #else
 constexpr char kReductions[] = "100";

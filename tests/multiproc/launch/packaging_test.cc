@@ -14,7 +14,7 @@
 namespace farandole::test {
 namespace {
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(FARANDOLE_ASAN) && !defined(FARANDOLE_TSAN)
 
 std::string outputOf(const std::string& command) {
   std::string text;

@@ -304,7 +304,7 @@ TEST(AgentTest, ARankMayLeaveAndComeBackManyTimes) {
 }
 
 // ThreadSanitizer does not support a fork while threads run, so there the test does not exist.
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(FARANDOLE_TSAN)
 TEST(AgentTest, AForkedChildIsTurnedAwayAndDisturbsNobody) {
   const auto server = serve(1);
   auto a = client(*server, 0, 1);

@@ -15,7 +15,7 @@ constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kFloat32, DT
 
 class Move : public ::testing::TestWithParam<int> {
  protected:
-#if defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_TSAN)
   static constexpr int kCases = 10;
 #else
   static constexpr int kCases = 40;

@@ -7,11 +7,11 @@
 
 // That there is no memory must be an answer here, too, and not the end of the test. Visible: the
 // sanitizer's library looks for it.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FARANDOLE_ASAN)
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
   return "allocator_may_return_null=1";
 }
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(FARANDOLE_TSAN)
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
   return "allocator_may_return_null=1";
 }

@@ -121,7 +121,7 @@ void allowDescriptors(unsigned long count) {
 }
 
 long residentKiB() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_ASAN) || defined(FARANDOLE_TSAN)
   return 0;
 #else
   std::ifstream file("/proc/self/statm");

@@ -78,7 +78,7 @@ std::vector<int> everybody(int ranks);
 
 // Numbers of ranks to test with; ThreadSanitizer is slow, and finds no more with many.
 inline std::vector<int> rankCounts() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(FARANDOLE_TSAN)
   return {1, 2, 3, 5};
 #else
   return {1, 2, 3, 4, 5, 8};

@@ -86,8 +86,10 @@ TEST(MpiLender, VisitorsDoNotProlongTheWait) {
 TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
   const UniqueFd visitor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // Begins and ends while there are descriptors: sanitizers need some to look at a thread.
+  std::atomic<bool> begun{false};
   std::atomic<bool> full{false};
   std::thread connecting([&] {
+    begun = true;
     while (!full) std::this_thread::yield();
     const std::string name = ticketSocket(job(), 4);
     sockaddr_un address{};
@@ -101,6 +103,7 @@ TEST(MpiLender, TooFewDescriptorsAreSaidAtOnce) {
     }
     while (full) std::this_thread::yield();
   });
+  while (!begun) std::this_thread::yield();
   rlimit before{};
   EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
