@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
-#include "base/relax.h"
+#include "base/futex.h"
 #include "collective/shm/shm_communicator.h"
 
 namespace farandole::bench {

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "bench/launch_peers.h"
 #include "launch/hosts/locality.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "bench/launch_report.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::bench {
 namespace {

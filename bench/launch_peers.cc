@@ -10,7 +10,7 @@
 
 #include "bench/peers.h"
 #include "bench/processors.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "bench/peers.h"
 #include "bench/rank_side.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::bench {
 namespace {

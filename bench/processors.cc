@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/relax.h"
+#include "base/futex.h"
 #include "bench/statistics.h"
 #include "process/cpus.h"
 

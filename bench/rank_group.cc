@@ -17,8 +17,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <thread>
+
+#include "base/posix.h"
 
 namespace farandole::bench {
 namespace {
@@ -33,14 +34,6 @@ constexpr auto kTermTime = milliseconds(500);
 
 std::string join(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, ","));
-}
-
-// This many words of 32 bits.
-std::string randomHex(int words) {
-  std::random_device random;
-  std::string text;
-  for (int i = 0; i < words; ++i) text += fmt::format("{:08x}", random());
-  return text;
 }
 
 bool sameUser(int fd) {
@@ -72,7 +65,8 @@ Status RankGroup::listen() {
 }
 
 Status RankGroup::listenHere() {
-  socketName_ = fmt::format("farandole-bench-{}-{}", getpid(), randomHex(2));
+  FARANDOLE_ASSIGN_OR_RETURN(const auto random, randomHex(8));
+  socketName_ = fmt::format("farandole-bench-{}-{}", getpid(), random);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, socketName_.data(), socketName_.size());
@@ -109,7 +103,7 @@ Status RankGroup::listenOutside() {
                   NI_NUMERICSERV) != 0) {
     return Status::fromErrno("cannot learn the port of the benchmark", errno);
   }
-  token_ = randomHex(8);
+  FARANDOLE_ASSIGN_OR_RETURN(token_, randomHex(32));
   socketName_ = fmt::format("tcp:{}:{}:{}", token_, port, spec_.address);
   return {};
 }

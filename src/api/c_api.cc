@@ -24,7 +24,7 @@ static_assert(FARANDOLE_FLOAT32 == static_cast<int>(DType::kFloat32));
 static_assert(FARANDOLE_ADASUM == static_cast<int>(ReduceOp::kAdasum));
 static_assert(FARANDOLE_RECV == static_cast<int>(control::Kind::kReceive));
 static_assert(FARANDOLE_JOIN == static_cast<int>(control::Kind::kJoin));
-static_assert(FARANDOLE_ANY_RANK == collective::kAnyRank);
+static_assert(FARANDOLE_ANY_RANK == collective::kAnyMember);
 
 thread_local Status lastError_;
 

@@ -31,7 +31,7 @@ Status checkRoot(const farandole_request& request, const runtime::Runtime::SetIn
       meta.kind == control::Kind::kSend || meta.kind == control::Kind::kReceive;
   if (!control::hasRoot(meta.kind) && !pointToPoint) return {};
   if (meta.kind == control::Kind::kReceive && request.root == FARANDOLE_ANY_RANK) {
-    meta.root = collective::kAnyRank;
+    meta.root = collective::kAnyMember;
     return {};
   }
   const auto member = memberOf(set, request.root);

@@ -301,7 +301,7 @@ Status check(const Config& config) {
 
 std::span<const ConfigVariable> configVariables() { return table(); }
 
-Result<Config> Config::read(const std::function<const char*(const char*)>& getEnv) {
+Result<Config> Config::read(const GetEnv& getEnv) {
   Config config;
   for (const auto& variable : table()) {
     const char* value = getEnv(std::string(variable.name).c_str());

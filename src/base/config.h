@@ -22,6 +22,9 @@ namespace farandole {
 // What connects the ranks of different machines.
 enum class EngineChoice { kAuto, kShm, kLink, kGloo, kMpi };
 
+// How variables are looked up: nullptr for one that is not set.
+using GetEnv = std::function<const char*(const char*)>;
+
 struct Config {
   // Identity: set by the launcher, outranks every other family of variables. Without it: one rank.
   int rank = 0;
@@ -65,8 +68,8 @@ struct Config {
 
   LogLevel logLevel = LogLevel::kWarning;
 
-  // Reads and checks; getEnv returns nullptr for an unset variable.
-  static Result<Config> read(const std::function<const char*(const char*)>& getEnv);
+  // Reads and checks.
+  static Result<Config> read(const GetEnv& getEnv);
   static Result<Config> fromEnvironment();
 };
 

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -12,8 +14,8 @@
 namespace farandole {
 
 Result<std::string> readFile(const std::string& path, std::size_t most,
-                             std::chrono::milliseconds patience) {
-  const Deadline deadline = Deadline::after(patience);
+                             std::chrono::milliseconds timeout) {
+  const Deadline deadline = Deadline::after(timeout);
   // Not blocking: a pipe nobody writes to must not hold us for ever.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return Status::fromErrno(path, errno);
@@ -33,7 +35,7 @@ Result<std::string> readFile(const std::string& path, std::size_t most,
     if (errno != EAGAIN && errno != EINTR) return Status::fromErrno(path, errno);
     if (deadline.passed()) {
       return Status::timeout(path + ": its end did not come within " +
-                             std::to_string(patience.count() / 1000) + " s");
+                             std::to_string(timeout.count() / 1000) + " s");
     }
     pollfd entry{fd.get(), POLLIN, 0};
     const auto left =
@@ -49,6 +51,19 @@ std::string readSmall(const std::string& path) {
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
   return text;
+}
+
+bool isOwnLink(const std::string& path) {
+  const auto trusted = [](const struct stat& about) {
+    return about.st_uid == ::geteuid() || about.st_uid == 0;
+  };
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) != 0 || !S_ISLNK(about.st_mode) || !trusted(about))
+    return false;
+  const auto slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::stat(folder.c_str(), &about) != 0 || !trusted(about)) return false;
+  return (about.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (about.st_mode & S_ISVTX) != 0;
 }
 
 }  // namespace farandole

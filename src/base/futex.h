@@ -1,5 +1,5 @@
-// Futexes: sleeping on a 32-bit word. Private ones for threads of one process, shared ones across
-// processes.
+// Waiting for another processor to change a word: relax() between two looks, futexes to sleep on a
+// 32-bit word. Private futexes are for threads of one process, shared ones for several processes.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,15 @@
 #include "base/clock.h"
 
 namespace farandole {
+
+// What a loop that waits for another processor does between two looks.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 enum class FutexScope { kPrivate, kShared };
 enum class FutexWait { kWoken, kTimeout, kInterrupted };

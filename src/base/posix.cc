@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace farandole {
 namespace {
 
@@ -35,13 +37,7 @@ Status fillRandom(std::span<std::uint8_t> bytes) {
 Result<std::string> randomHex(int bytes) {
   std::vector<std::uint8_t> random(static_cast<std::size_t>(bytes));
   FARANDOLE_RETURN_IF_ERROR(fillRandom(random));
-  std::string hex;
-  for (const std::uint8_t byte : random) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
+  return hexOf(random);
 }
 
 std::string hostName() {

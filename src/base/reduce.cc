@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/reduce_kernels.h"
-#include "base/reduce_select.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

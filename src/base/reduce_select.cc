@@ -1,9 +1,10 @@
-#include "base/reduce_select.h"
+// Which kernels run.
 
 #include <atomic>
 #include <iterator>
 
 #include "base/reduce.h"
+#include "base/reduce_kernels.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

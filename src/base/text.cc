@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace farandole {
 namespace {
@@ -79,6 +80,67 @@ std::vector<std::string_view> splitAt(std::string_view text, char separator) {
 
 std::string countOf(std::int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string rankList(std::vector<std::int32_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (last > i) text += (last == i + 1 ? ", " : "-") + std::to_string(ranks[last]);
+    i = last + 1;
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+std::string hexOf(std::span<const std::uint8_t> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::uint8_t byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+namespace {
+
+// Insertions, deletions and replacements between a and b (Levenshtein), one row at a time.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0U);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> closest(const std::string& word,
+                                   const std::vector<std::string>& candidates) {
+  std::optional<std::string> best;
+  std::size_t fewest = word.size() / 3 + 2;  // more than this many errors is another word
+  for (const std::string& candidate : candidates) {
+    // Half a word is a beginning, not an error.
+    const bool begins = word.size() >= 4 && candidate.starts_with(word);
+    const std::size_t errors = begins ? 1 : distance(word, candidate);
+    if (errors < fewest) {
+      fewest = errors;
+      best = candidate;
+    }
+  }
+  return best;
 }
 
 std::string fillTemplate(std::string_view text,

@@ -1,9 +1,10 @@
-// Small words for reading text that people and schedulers wrote.
+// Reading text that people and schedulers wrote, and writing text that people read.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,7 @@ std::string shellWord(std::string_view text, std::string_view alsoPlain = "");
 // The words between blanks.
 std::vector<std::string_view> splitWords(std::string_view text);
 
-// The pieces between separators; one piece more than there are separators.
+// What stands between separators: one part more than there are separators.
 std::vector<std::string_view> splitAt(std::string_view text, char separator);
 
 // A template, which is text with @NAME@ in it: each @NAME@ of a listed name becomes its value. Values
@@ -47,5 +48,16 @@ std::string joinLines(std::string_view text);
 
 // "1 slot", "2 slots"
 std::string countOf(std::int64_t count, std::string_view noun);
+
+// {0, 2, 3, 4} → "ranks 0, 2-4"; {1} → "rank 1". The ranks may come in any order.
+std::string rankList(std::vector<std::int32_t> ranks);
+
+// Two lower-case hexadecimal digits for each byte.
+std::string hexOf(std::span<const std::uint8_t> bytes);
+
+// For "Did you mean …?": the candidate that differs from the word by the fewest typing errors, if
+// these are few enough.
+std::optional<std::string> closest(const std::string& word,
+                                   const std::vector<std::string>& candidates);
 
 }  // namespace farandole

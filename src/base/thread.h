@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cstddef>
+#include <functional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -46,5 +48,9 @@ Result<std::thread> startThread(const char* name, Function&& function) {
     return noThread(name, error.code().value());
   }
 }
+
+// Calls work(0) … work(count - 1), at most `atOnce` at the same time; returns when all have ended.
+void inParallel(std::size_t count, std::size_t atOnce,
+                const std::function<void(std::size_t)>& work);
 
 }  // namespace farandole

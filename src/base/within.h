@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -23,10 +22,11 @@ template <typename T>
 class Background {
  public:
   explicit Background(std::function<T()> work) : state_(std::make_shared<State>()) {
-    const SignalsBlocked blocked;  // they are the main thread's
-    try {
-      std::thread([state = state_, work = std::move(work)] { run(*state, work); }).detach();
-    } catch (const std::system_error&) {
+    auto thread =
+        startThread("fd-within", [state = state_, work = std::move(work)] { run(*state, work); });
+    if (thread.ok()) {
+      thread->detach();
+    } else {
       state_->ended = true;
     }
   }

@@ -11,8 +11,8 @@ namespace {
 // A flood of strangers may push a rank out of the lobby; it then simply comes again.
 constexpr int kAttempts = 3;
 
-Result<Admission> shakeHands(UniqueFd fd, const JobKey& key, Purpose purpose, const Claim& claim,
-                             Deadline deadline) {
+Result<Admission> shakeHands(UniqueFd fd, const crypto::JobKey& key, crypto::Purpose purpose,
+                             const crypto::Claim& claim, Deadline deadline) {
   Result<Peer> peer = sameUserPeer(fd.get());
   if (!peer.ok()) return Status(Code::kMismatch, peer.status().message());
   Admission admission;
@@ -22,7 +22,7 @@ Result<Admission> shakeHands(UniqueFd fd, const JobKey& key, Purpose purpose, co
       admission.host = std::move(host).value();
     }
   }
-  FARANDOLE_ASSIGN_OR_RETURN(auto text, visit(fd.get(), key, purpose, claim, deadline));
+  FARANDOLE_ASSIGN_OR_RETURN(auto text, crypto::visit(fd.get(), key, purpose, claim, deadline));
   admission.fd = std::move(fd);
   admission.text = std::move(text);
   return admission;
@@ -30,9 +30,10 @@ Result<Admission> shakeHands(UniqueFd fd, const JobKey& key, Purpose purpose, co
 
 }  // namespace
 
-Result<Admission> enter(const std::string& name, int type, const JobKey& key, Purpose purpose,
-                        const Claim& claim, const std::string& whom, Deadline deadline) {
-  const Deadline limit = Deadline::after(deadline.left(kHandshakeTime));
+Result<Admission> enter(const std::string& name, int type, const crypto::JobKey& key,
+                        crypto::Purpose purpose, const crypto::Claim& claim,
+                        const std::string& whom, Deadline deadline) {
+  const Deadline limit = Deadline::after(deadline.left(crypto::kHandshakeTime));
   for (int attempt = 1;; ++attempt) {
     Result<UniqueFd> fd = connectAbstract(name, type, limit);
     if (!fd.ok()) {

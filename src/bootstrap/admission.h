@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "bootstrap/handshake.h"
+#include "crypto/handshake.h"
 
 namespace farandole::bootstrap {
 
@@ -19,7 +19,8 @@ struct Admission {
 // Connects to the abstract socket, checks the user at the other end and shakes hands, all by the
 // deadline and within kHandshakeTime. `whom` is for messages: "the agent". A missing listener is
 // kUnavailable at once; a refusal has the listener's own code and text.
-Result<Admission> enter(const std::string& name, int type, const JobKey& key, Purpose purpose,
-                        const Claim& claim, const std::string& whom, Deadline deadline);
+Result<Admission> enter(const std::string& name, int type, const crypto::JobKey& key,
+                        crypto::Purpose purpose, const crypto::Claim& claim,
+                        const std::string& whom, Deadline deadline);
 
 }  // namespace farandole::bootstrap

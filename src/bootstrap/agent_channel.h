@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "bootstrap/agent_client.h"

@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "bootstrap/admission.h"
 #include "bootstrap/agent_channel.h"
-#include "bootstrap/handshake.h"
 #include "bootstrap/unix_socket.h"
 #include "bootstrap/wire.h"
+#include "crypto/handshake.h"
 
 namespace farandole::bootstrap {
 namespace {
@@ -30,9 +30,10 @@ Result<std::unique_ptr<AgentClient>> AgentClient::connect(std::string address, s
                            " ranks does not exist");
   }
   FARANDOLE_ASSIGN_OR_RETURN(auto name, parseAbstractAddress(address));
-  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
-  FARANDOLE_ASSIGN_OR_RETURN(auto admission, enter(name, SOCK_STREAM, key, Purpose::kAgent,
-                                                   Claim{rank, size, 0}, "the agent", deadline));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, crypto::JobKey::make(job, secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto admission,
+                             enter(name, SOCK_STREAM, key, crypto::Purpose::kAgent,
+                                   crypto::Claim{rank, size, 0}, "the agent", deadline));
   logDebug("connected with the agent on " + admission.text);
   FARANDOLE_ASSIGN_OR_RETURN(
       auto channel,

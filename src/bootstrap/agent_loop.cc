@@ -30,15 +30,15 @@ constexpr Duration kCatchUpLimit = std::chrono::seconds(1);
 // How often it is looked whether ranks stand still.
 constexpr Duration kLookEvery = std::chrono::milliseconds(500);
 
-std::size_t patienceFor(int size) { return kStrangers + static_cast<std::size_t>(size); }
+std::size_t mostPendingFor(int size) { return kStrangers + static_cast<std::size_t>(size); }
 
 }  // namespace
 
 Result<std::unique_ptr<AgentServer::Loop>> AgentServer::Loop::make(const Options& options) {
-  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(options.job, options.secret));
-  FARANDOLE_ASSIGN_OR_RETURN(
-      auto doorkeeper,
-      Doorkeeper::open(SOCK_STREAM, std::move(key), Purpose::kAgent, patienceFor(options.size)));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, crypto::JobKey::make(options.job, options.secret));
+  FARANDOLE_ASSIGN_OR_RETURN(auto doorkeeper,
+                             Doorkeeper::open(SOCK_STREAM, std::move(key), crypto::Purpose::kAgent,
+                                              mostPendingFor(options.size)));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Status::fromErrno("cannot make an eventfd", errno);
   std::unique_ptr<Loop> loop(new Loop(options, std::move(doorkeeper), std::move(wake)));
@@ -56,10 +56,10 @@ AgentServer::Loop::Loop(const Options& options, std::unique_ptr<Doorkeeper> door
       toOther_(options.toOther),
       doorkeeper_(std::move(doorkeeper)),
       wake_(std::move(wake)),
-      rendezvous_(options.size,
-                  [this](int rank, std::uint64_t id, const Status& status, std::string_view value) {
-                    send(rank, wire::encodeAnswer(id, status, value));
-                  }),
+      store_(options.size,
+             [this](int rank, std::uint64_t id, const Status& status, std::string_view value) {
+               send(rank, wire::encodeAnswer(id, status, value));
+             }),
       reports_(static_cast<std::size_t>(options.size)) {
   for (const int rank : options.remoteRanks) remote_.at(static_cast<std::size_t>(rank)) = true;
 }
@@ -211,8 +211,8 @@ void AgentServer::Loop::takeNews() {
     if (const auto found = connections_.find(end.rank); found != connections_.end()) {
       found->second.broken = true;
     }
-    rendezvous_.rankEnded(end);
-    if (!Rendezvous::abnormal(end)) continue;
+    store_.rankEnded(end);
+    if (!BootstrapStore::abnormal(end)) continue;
     for (const auto& entry : connections_) send(entry.first, wire::encodeRankEnd(end));
   }
   const MutexLock lock(mutex_);
@@ -231,7 +231,7 @@ void AgentServer::Loop::takeRelayed(int rank, std::string bytes) {
 }
 
 void AgentServer::Loop::welcome(Visitor visitor) {
-  const Claim claim = visitor.claim();
+  const crypto::Claim claim = visitor.claim();
   std::string refusal;
   if (claim.rank < 0 || claim.rank >= size_) {
     refusal = "rank " + std::to_string(claim.rank) + " is not one of this job's " +
@@ -260,7 +260,7 @@ void AgentServer::Loop::welcome(Visitor visitor) {
   connection = Connection();
   connection.pid = visitor.pid;
   connection.fd = std::move(visitor.fd);
-  for (const RankEnd& end : rendezvous_.abnormalEnds()) {
+  for (const RankEnd& end : store_.abnormalEnds()) {
     send(claim.rank, wire::encodeRankEnd(end));
   }
   tellStops(claim.rank);
@@ -302,7 +302,7 @@ void AgentServer::Loop::noteArrival(int rank, int size, const std::string& refus
 }
 
 void AgentServer::Loop::forget(int rank) {
-  rendezvous_.forget(rank);
+  store_.forget(rank);
   if (isRelay()) return toFirst_(rank, wire::encodeGone());
   noteStop({rank, {}, 0, Standstill::kNone});
 }
@@ -348,23 +348,23 @@ bool AgentServer::Loop::handle(int rank, wire::Frame frame) {
   switch (frame.type) {
     case wire::FrameType::kPut:
       if (Result<wire::Put> put = wire::decodePut(frame.body); put.ok()) {
-        rendezvous_.put(rank, frame.id, std::move(put).value());
+        store_.put(rank, frame.id, std::move(put).value());
         return true;
       }
       return false;
     case wire::FrameType::kGet:
       if (Result<wire::Get> get = wire::decodeGet(frame.body); get.ok()) {
-        rendezvous_.get(rank, frame.id, std::move(get).value());
+        store_.get(rank, frame.id, std::move(get).value());
         return true;
       }
       return false;
     case wire::FrameType::kFence:
       if (Result<wire::Fence> fence = wire::decodeFence(frame.body); fence.ok()) {
-        rendezvous_.fence(rank, frame.id, std::move(fence).value());
+        store_.fence(rank, frame.id, std::move(fence).value());
         return true;
       }
       return false;
-    case wire::FrameType::kCancel: rendezvous_.cancel(rank, frame.id); return true;
+    case wire::FrameType::kCancel: store_.cancel(rank, frame.id); return true;
     case wire::FrameType::kReport:
       if (Result<wire::Report> report = wire::decodeReport(frame.body); report.ok()) {
         noteReport(rank, std::move(report).value().text);
@@ -379,7 +379,7 @@ bool AgentServer::Loop::handle(int rank, wire::Frame frame) {
       }
       return false;
     case wire::FrameType::kGone:
-      rendezvous_.forget(rank);
+      store_.forget(rank);
       noteStop({rank, {}, 0, Standstill::kNone});
       return true;
     case wire::FrameType::kRankStop:

@@ -11,13 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "base/condition.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "bootstrap/agent_server.h"
+#include "bootstrap/bootstrap_store.h"
 #include "bootstrap/doorkeeper.h"
 #include "bootstrap/out_buffer.h"
-#include "bootstrap/rendezvous.h"
 #include "bootstrap/wire.h"
 
 namespace farandole::bootstrap {
@@ -79,7 +78,7 @@ class AgentServer::Loop {
   const UniqueFd wake_;                           // eventfd
 
   // Of the loop's thread alone.
-  Rendezvous rendezvous_;
+  BootstrapStore store_;
   std::map<int, Connection> connections_;  // by rank
   std::map<int, RankStop> stops_;          // by rank, of all machines; the first server's
   TimePoint nextLook_;

@@ -1,7 +1,7 @@
 // AgentServer: the agent's side of bootstrap on one machine: the key-value store and the fences of
 // the job's ranks, behind an abstract unix socket with an unguessable name.
 //
-// Nobody gets past the door without the same user id and the job's secret (handshake.h); strangers
+// Nobody gets past the door without the same user id and the job's secret (crypto/handshake.h); strangers
 // cost a bounded number of descriptors and never disturb a rank. A closed connection says nothing
 // about its rank's life: only rankEnded() does. The server owns one thread; all public methods may
 // be called from any thread. In a fork child the destructor only lets go.

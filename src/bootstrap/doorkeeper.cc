@@ -18,9 +18,10 @@ constexpr Duration kOutOfDescriptorsPause = std::chrono::milliseconds(50);
 
 }  // namespace
 
-Result<std::unique_ptr<Doorkeeper>> Doorkeeper::open(int type, JobKey key, Purpose purpose,
-                                                     std::size_t patience) {
-  std::unique_ptr<Doorkeeper> keeper(new Doorkeeper(std::move(key), purpose, patience));
+Result<std::unique_ptr<Doorkeeper>> Doorkeeper::open(int type, crypto::JobKey key,
+                                                     crypto::Purpose purpose,
+                                                     std::size_t mostPending) {
+  std::unique_ptr<Doorkeeper> keeper(new Doorkeeper(std::move(key), purpose, mostPending));
   FARANDOLE_ASSIGN_OR_RETURN(keeper->name_, randomSocketName());
   FARANDOLE_ASSIGN_OR_RETURN(keeper->listener_, listenAbstract(keeper->name_, type));
   keeper->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -97,10 +98,10 @@ void Doorkeeper::hangUp(std::map<std::uint64_t, Pending>::iterator entry) {
 void Doorkeeper::admit(UniqueFd fd) {
   const Result<Peer> peer = sameUserPeer(fd.get());
   if (!peer.ok()) return;
-  Pending entry{Visitor{std::move(fd), peer.value().pid, ListenerHandshake(key_, purpose_)},
-                Deadline::after(kHandshakeTime)};
+  Pending entry{Visitor{std::move(fd), peer.value().pid, crypto::ListenerHandshake(key_, purpose_)},
+                Deadline::after(crypto::kHandshakeTime)};
   if (!entry.visitor.handshake.greet(entry.visitor.fd.get()).ok()) return;
-  if (pending_.size() >= patience_) hangUp(pending_.begin());
+  if (pending_.size() >= mostPending_) hangUp(pending_.begin());
   const std::uint64_t id = ++lastId_;
   epoll_event event{};
   event.events = EPOLLIN;

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "bootstrap/handshake.h"
+#include "crypto/handshake.h"
 
 namespace farandole::bootstrap {
 
@@ -26,9 +26,9 @@ namespace farandole::bootstrap {
 struct Visitor {
   UniqueFd fd;
   pid_t pid = 0;  // 0: not visible from here
-  ListenerHandshake handshake;
+  crypto::ListenerHandshake handshake;
 
-  const Claim& claim() const { return handshake.claim(); }
+  const crypto::Claim& claim() const { return handshake.claim(); }
   Status accept(std::string_view text) { return handshake.conclude(fd.get(), Code::kOk, text); }
   Status refuse(Code code, std::string_view text) {
     return handshake.conclude(fd.get(), code, text);
@@ -37,9 +37,9 @@ struct Visitor {
 
 class Doorkeeper {
  public:
-  // type as in listenAbstract. patience: how many may be in mid-handshake at once.
-  static Result<std::unique_ptr<Doorkeeper>> open(int type, JobKey key, Purpose purpose,
-                                                  std::size_t patience);
+  // type as in listenAbstract. mostPending: how many may be in mid-handshake at once.
+  static Result<std::unique_ptr<Doorkeeper>> open(int type, crypto::JobKey key,
+                                                  crypto::Purpose purpose, std::size_t mostPending);
 
   const std::string& name() const { return name_; }
   int fd() const { return epoll_.get(); }
@@ -56,16 +56,16 @@ class Doorkeeper {
     Deadline deadline;
   };
 
-  Doorkeeper(JobKey key, Purpose purpose, std::size_t patience)
-      : key_(std::move(key)), purpose_(purpose), patience_(patience) {}
+  Doorkeeper(crypto::JobKey key, crypto::Purpose purpose, std::size_t mostPending)
+      : key_(std::move(key)), purpose_(purpose), mostPending_(mostPending) {}
   void acceptSome();
   void admit(UniqueFd fd);
   void hangUp(std::map<std::uint64_t, Pending>::iterator entry);
   bool watchListener(bool on);
 
-  JobKey key_;
-  Purpose purpose_;
-  std::size_t patience_;
+  crypto::JobKey key_;
+  crypto::Purpose purpose_;
+  std::size_t mostPending_;
   std::string name_;
   UniqueFd listener_;
   UniqueFd epoll_;

@@ -80,8 +80,8 @@ Result<std::vector<Member>> beGuest(const Terms& terms, const Member& own) {
   }
   FARANDOLE_RETURN_IF_ERROR(meeting::whyThereIsNoRoom(address.value()));
   FARANDOLE_ASSIGN_OR_RETURN(auto name, parseAbstractAddress(address.value()));
-  const Claim claim{terms.rank, terms.size, terms.epoch};
-  Result<Admission> room = enter(name, SOCK_SEQPACKET, terms.key, Purpose::kMeeting, claim,
+  const crypto::Claim claim{terms.rank, terms.size, terms.epoch};
+  Result<Admission> room = enter(name, SOCK_SEQPACKET, terms.key, crypto::Purpose::kMeeting, claim,
                                  "the meeting of the local ranks", terms.deadline);
   if (!room.ok()) {
     return room.status().code() == Code::kMismatch ? room.status()
@@ -136,7 +136,7 @@ Result<Met> meet(Bootstrap& bootstrap, std::string_view job, std::string_view se
     return Status::invalid("local rank " + std::to_string(localRank) + " of " +
                            std::to_string(localSize) + " cannot meet the others");
   }
-  FARANDOLE_ASSIGN_OR_RETURN(auto key, JobKey::make(job, secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, crypto::JobKey::make(job, secretHex));
   Terms terms{bootstrap, std::move(key),         epoch,        localRank,
               localSize, std::string(keyPrefix), Clock::now(), deadline};
   if (const Status enough = enoughDescriptors(terms); !enough.ok()) {

@@ -61,9 +61,9 @@ Status stillWorthWaiting(const Terms& terms, TimePoint& last) {
   return explained(terms, {}, Duration::zero());
 }
 
-Status explained(const Terms& terms, Status seen, Duration patience) {
+Status explained(const Terms& terms, Status seen, Duration timeout) {
   // Nobody puts this key while all is well, so the answer is "not yet" unless something happened.
-  Result<std::string> failure = terms.bootstrap.get(terms.failureKey(), Deadline::after(patience));
+  Result<std::string> failure = terms.bootstrap.get(terms.failureKey(), Deadline::after(timeout));
   if (failure.ok()) return decodeFailure(failure.value());
   const Status& why = failure.status();
   return why.code() == Code::kTimeout ? seen : why;
@@ -76,7 +76,7 @@ MeetingHost::MeetingHost(Terms terms, Member own)
 
 Result<std::vector<Member>> MeetingHost::run() {
   Result<std::unique_ptr<Doorkeeper>> doorkeeper =
-      Doorkeeper::open(SOCK_SEQPACKET, terms_.key, Purpose::kMeeting,
+      Doorkeeper::open(SOCK_SEQPACKET, terms_.key, crypto::Purpose::kMeeting,
                        kStrangers + static_cast<std::size_t>(terms_.size));
   if (!doorkeeper.ok()) {
     sayWhyThereIsNoRoom(terms_, doorkeeper.status());
@@ -128,7 +128,7 @@ Status MeetingHost::gather() {
 }
 
 void MeetingHost::welcome(Visitor visitor) {
-  const Claim claim = visitor.claim();
+  const crypto::Claim claim = visitor.claim();
   std::string refusal;
   Code code = Code::kMismatch;
   if (claim.epoch != terms_.epoch) {

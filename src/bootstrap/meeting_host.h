@@ -16,15 +16,15 @@
 #include "base/status.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/doorkeeper.h"
-#include "bootstrap/handshake.h"
 #include "bootstrap/meeting_messages.h"
+#include "crypto/handshake.h"
 
 namespace farandole::bootstrap::meeting {
 
 // What all parts of one meeting have in common.
 struct Terms {
   Bootstrap& bootstrap;
-  JobKey key;
+  crypto::JobKey key;
   std::uint64_t epoch = 0;
   int rank = 0;
   int size = 1;
@@ -41,8 +41,8 @@ struct Terms {
 Status stillWorthWaiting(const Terms& terms, TimePoint& last);
 
 // What the agent or the host knows about a failure, if that is more than what was seen here. Asks
-// for `patience`, because a process's end is seen by its peers before its agent has told.
-Status explained(const Terms& terms, Status seen, Duration patience);
+// for `timeout`, because a process's end is seen by its peers before its agent has told.
+Status explained(const Terms& terms, Status seen, Duration timeout);
 
 // To all others of the meeting: why it fails. Instead of opening the room, only by local rank 0.
 void sayWhy(const Terms& terms, const Status& status);

@@ -57,7 +57,7 @@ struct Piece {
   std::int64_t count = 0;
 };
 
-inline constexpr int kAnyRank = -1;
+inline constexpr int kAnyMember = -1;
 
 struct Received {
   int source = -1;
@@ -72,7 +72,8 @@ struct Statistics {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;
+  // The index of this member, 0 … size()-1.
+  virtual int member() const = 0;
   virtual int size() const = 0;
 
   // Arguments are checked by the caller (conductor); counts are elements. Spans are copied before
@@ -108,7 +109,7 @@ class Communicator {
 
   // Completes when the data has been taken (in may then be reused). tag >= 0.
   virtual OperationPtr send(const void* in, std::size_t bytes, int to, int tag) = 0;
-  // from may be kAnyRank. capacity smaller than the message: both sides fail with both sizes named,
+  // from may be kAnyMember. capacity smaller than the message: both sides fail with both sizes named,
   // and the communicator stays usable. *received is written before kDone.
   virtual OperationPtr receive(void* out, std::size_t capacity, int from, int tag,
                                Received* received) = 0;

@@ -43,7 +43,7 @@ Result<LoadedEngine> loadFresh(std::string_view wanted) {
   const GetEnv getEnv = [](const char* variable) { return std::getenv(variable); };
   std::string said(wanted);
   if (const char* set = getEnv("FARANDOLE_MPI"); said.empty() && set != nullptr) said = set;
-  Result<MpiLibrary> library = loadMpiLibrary(said, getEnv);
+  Result<mpi_library::MpiLibrary> library = mpi_library::loadMpiLibrary(said, getEnv);
   if (!library.ok()) return library.status();
   Result<std::string> path =
       findEngine("libfarandole_mpi_" + std::string(name(library->abi)) + ".so",
@@ -54,7 +54,7 @@ Result<LoadedEngine> loadFresh(std::string_view wanted) {
     return Status(table.status().code(),
                   table.status().message() + " (with " + library->path + ")");
   }
-  return LoadedEngine{*table, *path, *library, mpiStarter(getEnv)};
+  return LoadedEngine{*table, *path, *library, mpi_library::mpiStarter(getEnv)};
 }
 
 }  // namespace

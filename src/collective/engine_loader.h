@@ -5,15 +5,16 @@
 #include <string_view>
 
 #include "collective/engine_plugin.h"
-#include "collective/mpi_choice.h"
+#include "mpi_library/mpi_library.h"
 
 namespace farandole::collective {
 
 struct LoadedEngine {
   const EngineTable* table = nullptr;
-  std::string path;    // of the engine
-  MpiLibrary library;  // what it rides on
-  MpiStarter starter;  // who started this process; its size is checked by startMpiEngine
+  std::string path;                 // of the engine
+  mpi_library::MpiLibrary library;  // what it rides on
+  mpi_library::MpiStarter
+      starter;  // who started this process; its size is checked by startMpiEngine
 };
 
 // Where the engine of that file name is: in FARANDOLE_ENGINE_PATH, or beside the object this code

@@ -25,15 +25,13 @@ struct GlooOptions;  // gloo/gloo_engine.h
 namespace farandole::collective {
 
 // Raised with every change of what stands in this file, communicator.h or gloo/gloo_engine.h.
-inline constexpr std::uint32_t kEngineInterface = 5;
+inline constexpr std::uint32_t kEngineInterface = 6;
 
 struct EngineStart {
   // All ranks must have started the engine by then.
   Deadline deadline = Deadline::never();
   // What the job says of itself; an engine that sees another number refuses. 0: not known.
   int expectedSize = 0;
-  // Two runs agree bit for bit, whatever the outside library would choose.
-  bool deterministic = false;
   // Sets of so many members leave to the library what it can reduce as we do; smaller ones do it
   // themselves, which is faster there and always deterministic.
   int nativeFrom = 9;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/suggest.h"
+#include "base/text.h"
 #include "command/registry.h"
 #include "compat/compat.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/suggest.h"
+#include "base/text.h"
 
 namespace farandole::compat {
 namespace {

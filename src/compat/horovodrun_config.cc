@@ -2,7 +2,6 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include "base/suggest.h"
 #include "base/text.h"
 
 namespace farandole::compat {

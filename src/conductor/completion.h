@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/status.h"
@@ -38,7 +37,7 @@ class CompletionQueue {
   int eventFd() const { return event_.get(); }
   // False if completions are still expected after that time. (An operation is seen to be done a
   // moment before its completion is here.)
-  bool awaitQuiet(Duration patience);
+  bool awaitQuiet(Duration timeout);
 
  private:
   CompletionQueue() = default;

@@ -6,7 +6,7 @@
 #include "launch/facts/fact_access.h"
 #include "launch/hosts/host_spec.h"
 #include "process/bounded_command.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::doctor {
 namespace {

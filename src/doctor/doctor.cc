@@ -5,7 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "base/parallel.h"
+#include "base/thread.h"
 #include "doctor/checks.h"
 #include "doctor/collective_check.h"
 #include "doctor/diagnosis.h"

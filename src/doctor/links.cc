@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/mutex.h"
-#include "base/parallel.h"
+#include "base/thread.h"
 #include "launch/facts/fact_access.h"
 #include "launch/hosts/host_spec.h"
 

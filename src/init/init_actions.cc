@@ -12,7 +12,7 @@
 #include "init/init_command.h"
 #include "init/push.h"
 #include "init/ssh_files.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::init {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "init/files.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::init {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/parallel.h"
+#include "base/thread.h"
 #include "init/ssh_files.h"
 #include "init/tool.h"
 

@@ -1,7 +1,7 @@
 #include "init/push.h"
 
-#include "base/parallel.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "init/templates.h"
 #include "init/tool.h"
 

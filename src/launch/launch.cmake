@@ -6,7 +6,7 @@ find_package(yaml-cpp REQUIRED)
 find_library(yaml_cpp NAMES libyaml-cpp.a yaml-cpp REQUIRED)
 
 # Processes of this machine: starting, finding and ending them, and what CPUs they may use.
-farandole_layer(process DEPENDS bootstrap base)
+farandole_layer(process DEPENDS base)
 target_link_libraries(farandole_process PRIVATE ${CMAKE_DL_LIBS})
 # Loaded by those who need it (core_library.h), not linked.
 target_compile_definitions(farandole_process PRIVATE FARANDOLE_CORE_LIBRARY="$<TARGET_SONAME_FILE_NAME:farandole>")
@@ -14,12 +14,12 @@ target_compile_definitions(farandole_process PRIVATE FARANDOLE_CORE_LIBRARY="$<T
 # The launcher.
 farandole_layer(launch/output DEPENDS base)
 farandole_layer(launch/hosts DEPENDS process base)
-farandole_layer(launch/ssh DEPENDS process base)
+farandole_layer(launch/ssh DEPENDS process crypto base)
 farandole_embed(farandole_launch_ssh launch/ssh/templates.h ${CMAKE_CURRENT_SOURCE_DIR}/launch/ssh/templates/*.in)
-farandole_layer(launch/facts DEPENDS launch/hosts process bootstrap base)
+farandole_layer(launch/facts DEPENDS launch/hosts process crypto base)
 target_link_libraries(farandole_launch_facts PUBLIC nlohmann_json::nlohmann_json PRIVATE OpenSSL::Crypto)
-farandole_layer(launch/plan DEPENDS launch/ssh process bootstrap base)
-farandole_layer(launch/mpi DEPENDS launch/plan launch/ssh process bootstrap base)
+farandole_layer(launch/plan DEPENDS launch/ssh process base)
+farandole_layer(launch/mpi DEPENDS launch/plan launch/ssh process bootstrap mpi_library base)
 farandole_embed(farandole_launch_mpi launch/mpi/templates.h ${CMAKE_CURRENT_SOURCE_DIR}/launch/mpi/templates/*.in)
 farandole_layer(launch/local DEPENDS launch/mpi launch/output launch/plan process bootstrap base)
 farandole_layer(launch/remote DEPENDS launch/facts launch/hosts launch/local launch/output launch/plan launch/ssh process

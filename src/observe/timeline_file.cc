@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "base/own_link.h"
+#include "base/files.h"
 
 namespace farandole::observe {
 namespace {

@@ -83,11 +83,11 @@ class Started {
     signal(SIGKILL);
     ::kill(pid_, SIGKILL);
     int status = 0;
-    for (const Deadline patience = Deadline::after(kKillTime);;) {
+    for (const Deadline deadline = Deadline::after(kKillTime);;) {
       const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);
-      if (reaped == pid_ || (reaped < 0 && errno != EINTR) || patience.passed()) break;
+      if (reaped == pid_ || (reaped < 0 && errno != EINTR) || deadline.passed()) break;
       pollfd end{pidfd_.get(), POLLIN, 0};
-      ::poll(&end, 1, pidfd_ ? pollTime(patience) : 2);
+      ::poll(&end, 1, pidfd_ ? pollTime(deadline) : 2);
     }
     pid_ = 0;
     return status;

@@ -9,8 +9,6 @@
 #include <optional>
 #include <string_view>
 
-#include "process/own_command.h"
-
 namespace farandole::process {
 namespace {
 
@@ -138,6 +136,12 @@ Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command) {
   if (!isExecutable(command[0])) return notFound(command[0]);
   std::string program = command[0];
   return ResolvedCommand{std::move(program), std::move(command)};
+}
+
+std::string ownProgram() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "/proc/self/exe" : self.string();
 }
 
 }  // namespace farandole::process

@@ -26,4 +26,11 @@ Result<ResolvedCommand> lookUpCommand(std::vector<std::string> command);
 // Whether the script that is given to Python is here, in the current folder or where its path says.
 Status checkScript(const ResolvedCommand& command);
 
+// As the command of a job: the program that starts the rank, whatever else of that name is in PATH
+// there. For what Farandole runs by itself; not for people.
+inline constexpr char kOwnCommand[] = "@farandole";
+
+// The path of this very program.
+std::string ownProgram();
+
 }  // namespace farandole::process

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "process/own_cgroups.h"
 #include "process/process_table.h"
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/suggest.h"
+#include "base/text.h"
 #include "doctor/doctor.h"
 #include "launch/output/console.h"
 #include "run/plan_text.h"

@@ -9,7 +9,6 @@
 #include <iterator>
 #include <optional>
 
-#include "base/suggest.h"
 #include "base/text.h"
 
 namespace farandole::run {

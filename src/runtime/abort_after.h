@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/mutex.h"
 #include "collective/engine_plugin.h"
 

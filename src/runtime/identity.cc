@@ -11,19 +11,18 @@
 
 #include "base/fd.h"
 #include "base/posix.h"
-#include "collective/mpi_choice.h"
+#include "mpi_library/mpi_library.h"
 #include "runtime/slurm_step.h"
 
 namespace farandole::runtime {
 namespace {
 
-std::string valueOf(const collective::GetEnv& getEnv, const char* name) {
+std::string valueOf(const GetEnv& getEnv, const char* name) {
   const char* value = getEnv(name);
   return value == nullptr ? "" : value;
 }
 
-Result<int> numberOf(const collective::GetEnv& getEnv, const char* name, int low, int high,
-                     int otherwise) {
+Result<int> numberOf(const GetEnv& getEnv, const char* name, int low, int high, int otherwise) {
   const std::string text = valueOf(getEnv, name);
   if (text.empty()) return otherwise;
   int value = 0;
@@ -93,7 +92,7 @@ Status keepPrivate(const std::string& folder) {
 }
 
 // This user's, for ranks of one machine. Several ranks make it at once: the first one wins.
-Result<std::string> ownSecret(const collective::GetEnv& getEnv) {
+Result<std::string> ownSecret(const GetEnv& getEnv) {
   std::string folder = valueOf(getEnv, "XDG_CACHE_HOME");
   if (folder.empty()) {
     folder = valueOf(getEnv, "HOME");
@@ -123,13 +122,13 @@ Result<std::string> ownSecret(const collective::GetEnv& getEnv) {
   return secretFrom(path, path);
 }
 
-Status giveSecret(const collective::GetEnv& getEnv, Identity& identity) {
+Status giveSecret(const GetEnv& getEnv, Identity& identity) {
   auto found = givenSecret(getEnv);
   FARANDOLE_RETURN_IF_ERROR(found.status());
-  if (found->empty() && !isLoopback(identity.meeting->address)) {
+  if (found->empty() && !isLoopback(identity.store->address)) {
     return Status::invalid(
         "this job has no secret, and its ranks would take orders from anybody who reaches " +
-        identity.meeting->address +
+        identity.store->address +
         ": make one (openssl rand -hex 32 > secret; chmod 600 secret) and give it to all ranks with"
         " FARANDOLE_SECRET_FILE=secret or FARANDOLE_SECRET=…");
   }
@@ -139,7 +138,7 @@ Status giveSecret(const collective::GetEnv& getEnv, Identity& identity) {
   return {};
 }
 
-Status adopt(const collective::GetEnv& getEnv, Identity& identity) {
+Status adopt(const GetEnv& getEnv, Identity& identity) {
   Config& config = identity.config;
   constexpr int kMost = 1 << 20;
   auto size = numberOf(getEnv, "WORLD_SIZE", 1, kMost, 1);
@@ -175,13 +174,13 @@ Status adopt(const collective::GetEnv& getEnv, Identity& identity) {
   config.localSize = localSize;
   config.machine = machine;
   if (config.host == "localhost") config.host = hostName();
-  identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), ours};
-  if (const std::string& address = identity.meeting->address; isLoopback(address)) {
+  identity.store = LinkBootstrap::StoreAddress{valueOf(getEnv, "MASTER_ADDR"), ours};
+  if (const std::string& address = identity.store->address; isLoopback(address)) {
     keepToLoopback(config, address == "localhost" ? "127.0.0.1" : address);
   }
   // Two jobs, or two attempts of one, do not meet by mistake.
   if (config.job.empty()) {
-    config.job = "env-" + identity.meeting->address + "-" + std::to_string(ours) + "-" +
+    config.job = "env-" + identity.store->address + "-" + std::to_string(ours) + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RUN_ID") + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RESTART_COUNT");
   }
@@ -196,23 +195,23 @@ void keepToLoopback(Config& config, const std::string& address) {
   }
 }
 
-Result<std::string> givenSecret(const collective::GetEnv& getEnv) {
+Result<std::string> givenSecret(const GetEnv& getEnv) {
   if (std::string secret = valueOf(getEnv, "FARANDOLE_SECRET"); !secret.empty()) return secret;
   const std::string path = valueOf(getEnv, "FARANDOLE_SECRET_FILE");
   if (path.empty()) return std::string();
   return secretFrom(path, "FARANDOLE_SECRET_FILE=" + path);
 }
 
-Result<Identity> identify(const collective::GetEnv& getEnv) {
+Result<Identity> identify(const GetEnv& getEnv) {
   FARANDOLE_ASSIGN_OR_RETURN(auto config, Config::read(getEnv));
   Identity identity{std::move(config), std::nullopt};
   const bool told = getEnv("FARANDOLE_RANK") != nullptr || getEnv("FARANDOLE_SIZE") != nullptr;
   const bool foreign = !valueOf(getEnv, "RANK").empty() || !valueOf(getEnv, "WORLD_SIZE").empty();
   if (!told && !foreign &&
-      collective::mpiStarter(getEnv).kind == collective::MpiStarter::Kind::kNone) {
+      mpi_library::mpiStarter(getEnv).kind == mpi_library::MpiStarter::Kind::kNone) {
     FARANDOLE_ASSIGN_OR_RETURN(auto step, slurmStep(getEnv));
     if (!step.has_value()) return identity;
-    const collective::GetEnv translated = [&](const char* name) {
+    const GetEnv translated = [&](const char* name) {
       const auto found = step->find(name);
       return found != step->end() ? found->second.c_str() : getEnv(name);
     };

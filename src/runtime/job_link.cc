@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/rank_list.h"
+#include "base/text.h"
 #include "runtime/identity.h"
 
 namespace farandole::runtime {

@@ -14,25 +14,24 @@
 #include <string>
 #include <vector>
 
-#include "base/condition.h"
 #include "base/config.h"
 #include "base/mutex.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/bootstrap_store.h"
 #include "transport/link_mesh.h"
 
 namespace farandole::runtime {
 
 class LinkBootstrap final : public bootstrap::Bootstrap {
  public:
-  struct Meeting {
+  struct StoreAddress {
     std::string address;  // of rank 0: a name or a number
     int port = 0;         // 0: any; then the others are given card() by other means
     std::string card{};   // of rank 0, instead of an address
   };
   // Collective over all ranks; returns when this rank is connected with rank 0.
-  static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config, const Meeting& meeting,
-                                                      Deadline deadline);
+  static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config,
+                                                      const StoreAddress& store, Deadline deadline);
   ~LinkBootstrap() override;
 
   // What the others need to reach this rank.
@@ -89,7 +88,7 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   std::function<void(const bootstrap::RankEnd&)> callback_ GUARDED_BY(mutex_);
   std::vector<bootstrap::RankEnd> ends_ GUARDED_BY(mutex_);  // not told yet
   // Rank 0's.
-  bootstrap::Rendezvous store_ GUARDED_BY(mutex_);
+  bootstrap::BootstrapStore store_ GUARDED_BY(mutex_);
   std::set<int> lost_ GUARDED_BY(mutex_);
   std::vector<std::pair<int, std::string>> outgoing_ GUARDED_BY(mutex_);
 };

@@ -168,9 +168,9 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
   }
   config.job = invitation.job;
   config.secret = std::move(secret).value();
-  LinkBootstrap::Meeting meeting;
-  meeting.card = invitation.card;
-  return LinkBootstrap::start(config, meeting, deadline);
+  LinkBootstrap::StoreAddress store;
+  store.card = invitation.card;
+  return LinkBootstrap::start(config, store, deadline);
 }
 
 // Of a job on several machines.
@@ -191,16 +191,16 @@ bool startedByMpi() {
   if (std::getenv("FARANDOLE_RANK") != nullptr || std::getenv("FARANDOLE_SIZE") != nullptr) {
     return false;
   }
-  const collective::MpiStarter starter =
-      collective::mpiStarter([](const char* name) { return std::getenv(name); });
-  return starter.kind != collective::MpiStarter::Kind::kNone && starter.size != 1;
+  const mpi_library::MpiStarter starter =
+      mpi_library::mpiStarter([](const char* name) { return std::getenv(name); });
+  return starter.kind != mpi_library::MpiStarter::Kind::kNone && starter.size != 1;
 }
 
 Result<std::unique_ptr<collective::Engine>> startMpiBeside(const Config& config,
                                                            Deadline deadline) {
-  const collective::MpiStarter starter =
-      collective::mpiStarter([](const char* name) { return std::getenv(name); });
-  if (starter.kind == collective::MpiStarter::Kind::kNone) {
+  const mpi_library::MpiStarter starter =
+      mpi_library::mpiStarter([](const char* name) { return std::getenv(name); });
+  if (starter.kind == mpi_library::MpiStarter::Kind::kNone) {
     return Status::unavailable(
         "FARANDOLE_ENGINE=mpi: no MPI has started this rank: type farandole run --engine mpi, or "
         "mpirun -np N PROGRAM without farandole run");
@@ -257,7 +257,7 @@ Result<MpiStart> startUnderMpi(Config& config, Deadline deadline) {
   options.deadline = deadline;
   options.logLevel = config.logLevel;
   // One that its starter does not know makes every rank a job of its own.
-  options.expectedSize = collective::mpiStarter(getEnv).size;
+  options.expectedSize = mpi_library::mpiStarter(getEnv).size;
   MpiStart start;
   FARANDOLE_ASSIGN_OR_RETURN(start.engine, collective::startMpiEngine("", options));
   config.rank = start.engine->rank();

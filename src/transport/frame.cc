@@ -18,10 +18,10 @@ Status brokenFrame(const char* what) {
 
 Status checkData(const FrameHeader& header) {
   if (header.total > kMaxMessage) return brokenFrame("a message that is too long");
-  if (header.length > kMaxChunk) return brokenFrame("a piece that is too long");
-  if (header.length == 0 && header.total != 0) return brokenFrame("an empty piece");
+  if (header.length > kMaxFragment) return brokenFrame("a fragment that is too long");
+  if (header.length == 0 && header.total != 0) return brokenFrame("an empty fragment");
   if (header.offset > header.total || header.length > header.total - header.offset) {
-    return brokenFrame("a piece that lies outside its message");
+    return brokenFrame("a fragment that lies outside its message");
   }
   return {};
 }

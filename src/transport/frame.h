@@ -28,12 +28,12 @@
 namespace farandole::transport {
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
-inline constexpr std::size_t kMaxChunk = std::size_t{256} << 10;
+inline constexpr std::size_t kMaxFragment = std::size_t{256} << 10;
 inline constexpr std::size_t kMaxControl = std::size_t{2} << 20;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 48;
 
 enum class FrameType : std::uint16_t {
-  kData = 1,       // a piece of a message; the pieces of one message follow each other
+  kData = 1,       // a fragment of a message; the fragments of one message follow each other
   kControl = 2,    // a whole control message
   kHeartbeat = 3,  //
   kOffer = 4,      // a message of `total` bytes waits for the receive of its slot

@@ -47,13 +47,13 @@ Result<std::size_t> FrameReader::fetch(Stream& stream) {
     end_ -= begin_;
     begin_ = 0;
   }
-  std::array<iovec, 2> pieces{};
+  std::array<iovec, 2> buffers{};
   std::size_t count = 0;
   // In this phase the buffer is empty: step() has moved everything to its place.
   const std::size_t missing = phase_ == Phase::kPayload ? payload_.size() - received_ : 0;
-  if (missing > 0) pieces[count++] = {payload_.data() + received_, missing};
-  pieces[count++] = {buffer_.data() + end_, buffer_.size() - end_};
-  const Result<std::size_t> got = stream.read(std::span(pieces).first(count));
+  if (missing > 0) buffers[count++] = {payload_.data() + received_, missing};
+  buffers[count++] = {buffer_.data() + end_, buffer_.size() - end_};
+  const Result<std::size_t> got = stream.read(std::span(buffers).first(count));
   if (!got.ok()) return got;
   const std::size_t direct = std::min(got.value(), missing);
   received_ += direct;

@@ -12,7 +12,7 @@ iovec pieceOf(const std::uint8_t* bytes, std::size_t length) {
 
 }  // namespace
 
-std::size_t FrameWriter::pieces(std::array<iovec, 3>& out) const {
+std::size_t FrameWriter::buffers(std::array<iovec, 3>& out) const {
   std::size_t count = 0;
   if (stagedDone_ < staged_.size()) {
     out[count++] = pieceOf(staged_.data() + stagedDone_, staged_.size() - stagedDone_);
@@ -28,7 +28,7 @@ std::size_t FrameWriter::pieces(std::array<iovec, 3>& out) const {
 
 std::size_t FrameWriter::pieceCount() const {
   std::array<iovec, 3> unused{};
-  return pieces(unused);
+  return buffers(unused);
 }
 
 void FrameWriter::advance(std::size_t bytes) {
@@ -98,12 +98,12 @@ Result<bool> FrameWriter::write(Stream& stream, Outbox& outbox, std::size_t budg
   std::size_t written = 0;
   for (;;) {
     std::array<iovec, 3> rest{};
-    std::size_t count = pieces(rest);
+    std::size_t count = buffers(rest);
     if (count == 0) {
       if (done_) done.push_back(std::exchange(done_, nullptr));
       if (written >= budget) return outbox.empty();
       FARANDOLE_RETURN_IF_ERROR(fill(outbox, done));
-      count = pieces(rest);
+      count = buffers(rest);
       if (count == 0) return true;
     }
     const Result<std::size_t> sent = stream.write(std::span(rest).first(count));

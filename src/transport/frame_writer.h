@@ -26,7 +26,7 @@ class FrameWriter {
                      std::vector<LinkCallback>& done);
   // The rest of a frame whose beginning was written past this writer, which was idle.
   void finish(std::string rest);
-  // The callback of the message whose last piece is not written.
+  // The callback of the message whose last fragment is not written.
   LinkCallback abandon();
 
  private:
@@ -35,7 +35,7 @@ class FrameWriter {
   static constexpr std::size_t kStaged = std::size_t{16} << 10;
 
   Status fill(Outbox& outbox, std::vector<LinkCallback>& done);
-  std::size_t pieces(std::array<iovec, 3>& out) const;
+  std::size_t buffers(std::array<iovec, 3>& out) const;
   std::size_t pieceCount() const;
   void advance(std::size_t bytes);
 

@@ -90,9 +90,9 @@ Result<std::span<std::uint8_t>> Inbox::begin(const FrameHeader& header) {
   if (!current_) FARANDOLE_RETURN_IF_ERROR(startMessage(header));
   if (header.slot != current_->slot || header.total != current_->total ||
       header.offset != current_->received) {
-    return brokenMessage("the pieces of a message in the wrong order");
+    return brokenMessage("the fragments of a message in the wrong order");
   }
-  current_->piece = header.length;
+  current_->fragment = header.length;
   Slot& entry = slots_[header.slot];
   // The message under way is the last one that was started.
   std::size_t index = entry.arrivals.size();
@@ -110,7 +110,7 @@ Result<std::span<std::uint8_t>> Inbox::begin(const FrameHeader& header) {
 }
 
 std::optional<LinkCallback> Inbox::finish() {
-  current_->received += current_->piece;
+  current_->received += current_->fragment;
   if (current_->received < current_->total) return std::nullopt;
   const auto entry = slots_.find(current_->slot);
   current_.reset();

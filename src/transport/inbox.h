@@ -79,7 +79,7 @@ class Inbox {
     std::uint64_t slot = 0;
     std::uint64_t total = 0;
     std::uint64_t received = 0;
-    std::size_t piece = 0;
+    std::size_t fragment = 0;
   };
 
   Status startMessage(const FrameHeader& header);

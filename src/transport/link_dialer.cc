@@ -14,16 +14,16 @@ constexpr Duration kBetweenRounds = std::chrono::milliseconds(200);
 }  // namespace
 
 LinkDialer::LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkCard card,
-                       LinkHello hello, Duration patience, std::string congestion,
+                       LinkHello hello, Duration handshakeLimit, std::string congestion,
                        Deadline deadline, Done done)
     : loop_(std::move(loop)),
       tls_(tls),
       card_(std::move(card)),
       hello_(std::move(hello)),
-      patience_(patience),
+      handshakeLimit_(handshakeLimit),
       congestion_(std::move(congestion)),
       // A round takes one attempt's time, and a head start for each further address.
-      deadline_(deadline, patience + kBetweenRounds + kHeadStart * card_.addresses.size()),
+      deadline_(deadline, handshakeLimit + kBetweenRounds + kHeadStart * card_.addresses.size()),
       done_(std::move(done)) {}
 
 Status LinkDialer::start(Duration wait) {
@@ -63,7 +63,7 @@ void LinkDialer::timer() {
 void LinkDialer::tryNext() {
   while (next_ < card_.addresses.size()) {
     const LinkAddress& address = card_.addresses[next_++];
-    auto attempt = std::make_shared<LinkHandshake>(loop_, tls_, patience_, *this);
+    auto attempt = std::make_shared<LinkHandshake>(loop_, tls_, handshakeLimit_, *this);
     attempts_.push_back(attempt);
     const Status begun = attempt->connect(address, static_cast<int>(hello_.to), congestion_);
     if (begun.ok()) {

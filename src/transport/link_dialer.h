@@ -29,9 +29,9 @@ class LinkDialer : public LinkHandler,
  public:
   using Done = std::function<void(Result<Established>)>;
 
-  // patience: for one attempt. congestion: see congestion.h.
+  // handshakeLimit: for one attempt. congestion: see congestion.h.
   LinkDialer(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkCard card, LinkHello hello,
-             Duration patience, std::string congestion, Deadline deadline, Done done);
+             Duration handshakeLimit, std::string congestion, Deadline deadline, Done done);
   // wait: until the first attempt.
   Status start(Duration wait);
   // done is not called any more.
@@ -57,7 +57,7 @@ class LinkDialer : public LinkHandler,
   const TlsContext& tls_;
   const LinkCard card_;
   const LinkHello hello_;
-  const Duration patience_;
+  const Duration handshakeLimit_;
   const std::string congestion_;
   RunningDeadline deadline_;  // looked at after every round
   Done done_;

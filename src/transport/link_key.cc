@@ -8,7 +8,7 @@
 namespace farandole::transport {
 
 Result<LinkKey> LinkKey::make(std::string_view job, std::string_view secretHex) {
-  FARANDOLE_ASSIGN_OR_RETURN(auto key, bootstrap::JobKey::make(job, secretHex));
+  FARANDOLE_ASSIGN_OR_RETURN(auto key, crypto::JobKey::make(job, secretHex));
   return LinkKey(std::string(job), std::move(key));
 }
 
@@ -28,7 +28,7 @@ std::optional<int> LinkKey::whoIs(std::string_view identity, int to, int size) c
   return from;
 }
 
-Result<bootstrap::Mac> LinkKey::preSharedKey(int from, int to) const {
+Result<crypto::Mac> LinkKey::preSharedKey(int from, int to) const {
   const std::string id = identity(from, to);
   return key_.authenticate("farandole link",
                            {reinterpret_cast<const std::uint8_t*>(id.data()), id.size()});

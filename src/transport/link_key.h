@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "bootstrap/handshake.h"
+#include "crypto/job_key.h"
 
 namespace farandole::transport {
 
@@ -22,12 +22,12 @@ class LinkKey {
   // The `from` of an identity that was meant for rank `to` of this job of `size` ranks.
   std::optional<int> whoIs(std::string_view identity, int to, int size) const;
   // 32 bytes.
-  Result<bootstrap::Mac> preSharedKey(int from, int to) const;
+  Result<crypto::Mac> preSharedKey(int from, int to) const;
 
  private:
-  LinkKey(std::string job, bootstrap::JobKey key) : job_(std::move(job)), key_(std::move(key)) {}
+  LinkKey(std::string job, crypto::JobKey key) : job_(std::move(job)), key_(std::move(key)) {}
   std::string job_;
-  bootstrap::JobKey key_;
+  crypto::JobKey key_;
 };
 
 }  // namespace farandole::transport

@@ -20,12 +20,12 @@ constexpr int kBacklog = 1024;
 }  // namespace
 
 LinkListener::LinkListener(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkSocket socket,
-                           std::size_t halfOpen, Duration patience, Events events)
+                           std::size_t halfOpen, Duration handshakeLimit, Events events)
     : loop_(std::move(loop)),
       tls_(tls),
       socket_(std::move(socket)),
       halfOpen_(halfOpen),
-      patience_(patience),
+      handshakeLimit_(handshakeLimit),
       events_(std::move(events)) {}
 
 Status LinkListener::start() {
@@ -65,7 +65,7 @@ bool LinkListener::acceptOne() {
     return false;
   }
   if (pending_.size() >= halfOpen_) displace();
-  auto handshake = std::make_shared<LinkHandshake>(loop_, tls_, patience_, *this);
+  auto handshake = std::make_shared<LinkHandshake>(loop_, tls_, handshakeLimit_, *this);
   if (handshake->accept(std::move(fd)).ok()) pending_.push_back({std::move(handshake), nullptr});
   return true;
 }

@@ -52,9 +52,9 @@ class LinkListener : public LinkHandler,
     std::function<void(const LinkHello&, const Status&)> broken;
   };
 
-  // halfOpen: how many may be in mid-handshake; patience: how long each.
+  // halfOpen: how many may be in mid-handshake; handshakeLimit: how long each.
   LinkListener(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkSocket socket,
-               std::size_t halfOpen, Duration patience, Events events);
+               std::size_t halfOpen, Duration handshakeLimit, Events events);
   Status start();
   // On the loop's thread.
   void close();
@@ -80,7 +80,7 @@ class LinkListener : public LinkHandler,
   const TlsContext& tls_;
   LinkSocket socket_;
   const std::size_t halfOpen_;
-  const Duration patience_;
+  const Duration handshakeLimit_;
   const Events events_;
   LinkLoop::Id id_ = 0;
   std::list<Pending> pending_;  // in the order of arrival

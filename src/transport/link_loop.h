@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/status.h"

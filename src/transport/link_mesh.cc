@@ -1,15 +1,27 @@
 #include "transport/link_mesh.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <utility>
 
-#include "base/fork_generation.h"
 #include "transport/any_receive.h"
 #include "transport/held_sends.h"
 #include "transport/mesh_core.h"
 
 namespace farandole::transport {
 namespace {
+
+std::atomic<unsigned> forks{0};
+
+// How often this process and its ancestors have forked since the first call: a mesh belongs to the
+// process that made it, and a child does not touch it. It costs a load, where getpid() is a system
+// call.
+unsigned forkCount() {
+  [[maybe_unused]] static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  return forks.load(std::memory_order_relaxed);
+}
 
 constexpr int kMaxLanes = 64;
 
@@ -47,10 +59,10 @@ Result<std::unique_ptr<LinkMesh>> LinkMesh::start(const LinkMeshOptions& options
   return std::unique_ptr<LinkMesh>(new LinkMesh(core));
 }
 
-LinkMesh::LinkMesh(std::shared_ptr<Core> core) : core_(std::move(core)), owner_(forkGeneration()) {}
+LinkMesh::LinkMesh(std::shared_ptr<Core> core) : core_(std::move(core)), owner_(forkCount()) {}
 
 LinkMesh::~LinkMesh() {
-  if (forkGeneration() != owner_) {
+  if (forkCount() != owner_) {
     forgetAfterFork();
   } else if (core_) {
     stop();
@@ -71,12 +83,12 @@ std::uint16_t LinkMesh::port() const { return core_ ? core_->port() : 0; }
 std::string LinkMesh::card() const { return core_ ? core_->card() : std::string(); }
 
 Status LinkMesh::introduce(int peer, std::string_view card, const std::string& companions) {
-  return forkGeneration() != owner_ ? forked() : core_->introduce(peer, card, companions);
+  return forkCount() != owner_ ? forked() : core_->introduce(peer, card, companions);
 }
 
 std::shared_ptr<LinkConnection> LinkMesh::connectionFor(int peer, std::uint64_t slot,
                                                         const LinkCallback& done) {
-  if (forkGeneration() != owner_) {
+  if (forkCount() != owner_) {
     done(forked());
     return nullptr;
   }
@@ -112,7 +124,7 @@ LinkHandle LinkMesh::recvAny(std::span<const int> peers, std::uint64_t slot,
     done(why, peer);
     return LinkHandle{};
   };
-  if (forkGeneration() != owner_) return refuse(forked(), -1);
+  if (forkCount() != owner_) return refuse(forked(), -1);
   if (peers.empty()) return refuse(Status::invalid("a receive from nobody"), -1);
   AnyReceive::Peers connections;
   for (const int peer : peers) {
@@ -127,7 +139,7 @@ LinkHandle LinkMesh::recvAny(std::span<const int> peers, std::uint64_t slot,
 }
 
 bool LinkMesh::cancel(const LinkHandle& handle) {
-  if (forkGeneration() != owner_) return false;
+  if (forkCount() != owner_) return false;
   if (handle.any) return handle.any->cancel();
   if (handle.id == 0) return false;
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(handle.peer, handle.slot);
@@ -137,55 +149,53 @@ bool LinkMesh::cancel(const LinkHandle& handle) {
 }
 
 Status LinkMesh::sendControl(int peer, std::string message) {
-  if (forkGeneration() != owner_) return forked();
+  if (forkCount() != owner_) return forked();
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, 0);
   if (!connection.ok()) return connection.status();
   return (*connection)->control(std::move(message));
 }
 
 Status LinkMesh::sendRecord(int peer, std::string_view front, std::span<const std::byte> body) {
-  if (forkGeneration() != owner_) return forked();
+  if (forkCount() != owner_) return forked();
   Result<std::shared_ptr<LinkConnection>> connection = core_->use(peer, 0);
   if (!connection.ok()) return connection.status();
   return (*connection)->record(front, body);
 }
 
 void LinkMesh::onControl(ControlCallback callback) {
-  if (forkGeneration() == owner_) core_->onControl(std::move(callback));
+  if (forkCount() == owner_) core_->onControl(std::move(callback));
 }
 
 void LinkMesh::onPeerEnd(EndCallback callback) {
-  if (forkGeneration() == owner_) core_->onPeerEnd(std::move(callback));
+  if (forkCount() == owner_) core_->onPeerEnd(std::move(callback));
 }
 
 void LinkMesh::onRecord(RecordCallback callback) {
-  if (forkGeneration() == owner_) core_->onRecord(std::move(callback));
+  if (forkCount() == owner_) core_->onRecord(std::move(callback));
 }
 
 void LinkMesh::peerStopped(int peer, bool stopped) {
-  if (forkGeneration() == owner_) core_->peerStopped(peer, stopped);
+  if (forkCount() == owner_) core_->peerStopped(peer, stopped);
 }
 
 void LinkMesh::drop(int peer, Status why) {
-  if (forkGeneration() == owner_) core_->drop(peer, why);
+  if (forkCount() == owner_) core_->drop(peer, why);
 }
 
-bool LinkMesh::poll() { return forkGeneration() == owner_ && core_->poll(); }
+bool LinkMesh::poll() { return forkCount() == owner_ && core_->poll(); }
 
 void LinkMesh::hold() { HeldSends::begin(); }
 
 void LinkMesh::letGo() { HeldSends::end(); }
 
 void LinkMesh::rest() {
-  if (forkGeneration() == owner_) core_->rest();
+  if (forkCount() == owner_) core_->rest();
 }
 
-std::uint64_t LinkMesh::heldBytes() const {
-  return forkGeneration() == owner_ ? core_->heldBytes() : 0;
-}
+std::uint64_t LinkMesh::heldBytes() const { return forkCount() == owner_ ? core_->heldBytes() : 0; }
 
 void LinkMesh::stop() {
-  if (forkGeneration() == owner_) core_->stop();
+  if (forkCount() == owner_) core_->stop();
 }
 
 }  // namespace farandole::transport

@@ -152,7 +152,7 @@ class LinkMesh {
                                                 const LinkCallback& done);
   explicit LinkMesh(std::shared_ptr<Core> core);
   std::shared_ptr<Core> core_;
-  unsigned owner_;  // forkGeneration()
+  unsigned owner_;  // the forkCount() of the process that made it
 };
 
 }  // namespace farandole::transport

@@ -169,7 +169,7 @@ OutFrame Outbox::nextPiece() {
   frame.header.slot = item.operation.slot;
   frame.header.total = bytes.size();
   if (item.kind != Kind::kOffer) {
-    const std::size_t length = std::min<std::size_t>(bytes.size() - item.offset, kMaxChunk);
+    const std::size_t length = std::min<std::size_t>(bytes.size() - item.offset, kMaxFragment);
     frame.header.offset = item.offset;
     frame.header.length = static_cast<std::uint32_t>(length);
     frame.payload = bytes.subspan(item.offset, length);

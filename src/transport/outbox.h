@@ -1,8 +1,8 @@
 // Outbox: what a connection has to send, and in which order. Pure bookkeeping: no socket, no lock;
 // guarded by its connection.
 //
-// Notices (posted, credit, heartbeat) go first, then control messages, then data in pieces of at
-// most kMaxChunk: whatever is urgent overtakes between two pieces.
+// Notices (posted, credit, heartbeat) go first, then control messages, then data in fragments of at
+// most kMaxFragment: whatever is urgent overtakes between two fragments.
 //
 // A message of at most kEagerBytes goes at once as long as the receiver's window has room. Any
 // other one is offered, and goes when the receiver says that the receive of its slot is posted, so
@@ -48,7 +48,7 @@ struct OutFrame {
   FrameHeader header;
   std::span<const std::uint8_t> payload;
   std::string control;  // owns the payload of a control message
-  LinkCallback done;    // set on the last piece of a message
+  LinkCallback done;    // set on the last fragment of a message
 };
 
 class Outbox {

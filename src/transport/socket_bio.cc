@@ -46,11 +46,11 @@ int readSome(BIO* bio, char* bytes, int length) {
     socket.begin += part;
     return static_cast<int>(part);
   }
-  const std::array<iovec, 2> pieces{
+  const std::array<iovec, 2> buffers{
       {{bytes, wanted}, {socket.buffer.data(), socket.ahead ? socket.buffer.size() : 0}}};
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces.data());
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = const_cast<iovec*>(buffers.data());
+  message.msg_iovlen = buffers.size();
   const ssize_t got = ::recvmsg(socket.fd, &message, MSG_DONTWAIT);
   if (got < 0 && notNow(errno)) {
     socket.drained = true;
@@ -61,7 +61,7 @@ int readSome(BIO* bio, char* bytes, int length) {
   const std::size_t direct = std::min(static_cast<std::size_t>(got), wanted);
   socket.begin = 0;
   socket.end = static_cast<std::size_t>(got) - direct;
-  socket.drained = static_cast<std::size_t>(got) < wanted + pieces[1].iov_len;
+  socket.drained = static_cast<std::size_t>(got) < wanted + buffers[1].iov_len;
   return static_cast<int>(direct);
 }
 

@@ -15,26 +15,27 @@ namespace {
 
 Status closed() { return Status(Code::kShutdown, "it closed the connection"); }
 
-std::size_t totalOf(std::span<const iovec> pieces) {
+std::size_t totalOf(std::span<const iovec> buffers) {
   std::size_t total = 0;
-  for (const iovec& piece : pieces) total += piece.iov_len;
+  for (const iovec& buffer : buffers) total += buffer.iov_len;
   return total;
 }
 
 // Not through the C library's functions: there they are points of cancellation, which costs more
 // than the rest of the call's way into the kernel.
-ssize_t sendNow(int fd, const iovec& piece, int flags) {
-  return ::syscall(SYS_sendto, fd, piece.iov_base, piece.iov_len, flags, nullptr, 0);
+ssize_t sendNow(int fd, const iovec& buffer, int flags) {
+  return ::syscall(SYS_sendto, fd, buffer.iov_base, buffer.iov_len, flags, nullptr, 0);
 }
 
-ssize_t receiveNow(int fd, const iovec& piece) {
-  return ::syscall(SYS_recvfrom, fd, piece.iov_base, piece.iov_len, MSG_DONTWAIT, nullptr, nullptr);
+ssize_t receiveNow(int fd, const iovec& buffer) {
+  return ::syscall(SYS_recvfrom, fd, buffer.iov_base, buffer.iov_len, MSG_DONTWAIT, nullptr,
+                   nullptr);
 }
 
-msghdr messageOf(std::span<const iovec> pieces) {
+msghdr messageOf(std::span<const iovec> buffers) {
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces.data());
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = const_cast<iovec*>(buffers.data());
+  message.msg_iovlen = buffers.size();
   return message;
 }
 
@@ -64,23 +65,23 @@ Stream::Stream(UniqueFd fd, SslPtr ssl, std::uint64_t bytesPerKey)
   if (ssl_) readAhead(::SSL_get_rbio(ssl_.get()));
 }
 
-Result<std::size_t> Stream::writePlain(std::span<const iovec> pieces) {
+Result<std::size_t> Stream::writePlain(std::span<const iovec> buffers) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  const msghdr message = messageOf(pieces);
-  // The kernel looks at fewer things for a single piece.
-  const ssize_t sent = pieces.size() == 1 ? sendNow(fd_.get(), pieces.front(), kFlags)
-                                          : ::sendmsg(fd_.get(), &message, kFlags);
+  const msghdr message = messageOf(buffers);
+  // The kernel looks at fewer things for a single buffer.
+  const ssize_t sent = buffers.size() == 1 ? sendNow(fd_.get(), buffers.front(), kFlags)
+                                           : ::sendmsg(fd_.get(), &message, kFlags);
   if (sent >= 0) return static_cast<std::size_t>(sent);
   if (notNow(errno)) return std::size_t{0};
   return Status::fromErrno("the connection broke", errno);
 }
 
-Result<std::size_t> Stream::write(std::span<const iovec> pieces) {
-  if (!ssl_) return writePlain(pieces);
+Result<std::size_t> Stream::write(std::span<const iovec> buffers) {
+  if (!ssl_) return writePlain(buffers);
   std::size_t total = 0;
-  for (const iovec& piece : pieces) {
+  for (const iovec& buffer : buffers) {
     std::size_t done = 0;
-    while (done < piece.iov_len) {
+    while (done < buffer.iov_len) {
       // Never in the middle of a record: a busy socket is full nearly always when a call ends.
       if (!retry_ && sinceKeyUpdate_ >= bytesPerKey_) {
         if (::SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
@@ -91,8 +92,9 @@ Result<std::size_t> Stream::write(std::span<const iovec> pieces) {
       std::size_t sent = 0;
       ::ERR_clear_error();
       errno = 0;
-      const int result = ::SSL_write_ex(ssl_.get(), static_cast<const char*>(piece.iov_base) + done,
-                                        piece.iov_len - done, &sent);
+      const int result =
+          ::SSL_write_ex(ssl_.get(), static_cast<const char*>(buffer.iov_base) + done,
+                         buffer.iov_len - done, &sent);
       const int error = errno;
       retry_ = result != 1;
       if (result == 1) {
@@ -109,12 +111,12 @@ Result<std::size_t> Stream::write(std::span<const iovec> pieces) {
   return total;
 }
 
-Result<std::size_t> Stream::readPlain(std::span<const iovec> pieces) {
-  msghdr message = messageOf(pieces);
-  const ssize_t got = pieces.size() == 1 ? receiveNow(fd_.get(), pieces.front())
-                                         : ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+Result<std::size_t> Stream::readPlain(std::span<const iovec> buffers) {
+  msghdr message = messageOf(buffers);
+  const ssize_t got = buffers.size() == 1 ? receiveNow(fd_.get(), buffers.front())
+                                          : ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   if (got > 0) {
-    drained_ = static_cast<std::size_t>(got) < totalOf(pieces);
+    drained_ = static_cast<std::size_t>(got) < totalOf(buffers);
     return static_cast<std::size_t>(got);
   }
   if (got == 0) return closed();
@@ -122,13 +124,13 @@ Result<std::size_t> Stream::readPlain(std::span<const iovec> pieces) {
   return Status::fromErrno("the connection broke", errno);
 }
 
-Result<std::size_t> Stream::read(std::span<const iovec> pieces) {
-  if (!ssl_) return readPlain(pieces);
+Result<std::size_t> Stream::read(std::span<const iovec> buffers) {
+  if (!ssl_) return readPlain(buffers);
   std::size_t got = 0;
   ::ERR_clear_error();
   errno = 0;
   const int result =
-      ::SSL_read_ex(ssl_.get(), pieces.front().iov_base, pieces.front().iov_len, &got);
+      ::SSL_read_ex(ssl_.get(), buffers.front().iov_base, buffers.front().iov_len, &got);
   const int error = errno;
   if (result == 1) {
     drained_ = isDrained(::SSL_get_rbio(ssl_.get())) && ::SSL_has_pending(ssl_.get()) == 0;

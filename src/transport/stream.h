@@ -26,11 +26,11 @@ class Stream {
   explicit operator bool() const { return static_cast<bool>(fd_); }
   int fd() const { return fd_.get(); }
 
-  // How many bytes went, in order over the pieces; 0: not now. kUnavailable: the connection is
+  // How many bytes went, in order over the buffers; 0: not now. kUnavailable: the connection is
   // gone. What did not go must be offered again unchanged, as libssl demands.
-  Result<std::size_t> write(std::span<const iovec> pieces);
+  Result<std::size_t> write(std::span<const iovec> buffers);
   // How many bytes came; 0: not now. kShutdown: the other side closed.
-  Result<std::size_t> read(std::span<const iovec> pieces);
+  Result<std::size_t> read(std::span<const iovec> buffers);
   // The last read left nothing behind: another one would find nothing.
   bool drained() const { return drained_; }
 
@@ -39,8 +39,8 @@ class Stream {
 
  private:
   Result<std::size_t> sslFailed(int result, int error);
-  Result<std::size_t> writePlain(std::span<const iovec> pieces);
-  Result<std::size_t> readPlain(std::span<const iovec> pieces);
+  Result<std::size_t> writePlain(std::span<const iovec> buffers);
+  Result<std::size_t> readPlain(std::span<const iovec> buffers);
 
   UniqueFd fd_;
   SslPtr ssl_;

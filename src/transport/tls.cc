@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/aes_instructions.h"
+#include "crypto/aes_instructions.h"
 #include "transport/socket_bio.h"
 
 namespace farandole::transport {
@@ -37,7 +37,8 @@ Result<std::unique_ptr<TlsContext>> TlsContext::make(LinkKey key, int rank, int 
   SSL_CTX* context = made->context_.get();
   if (context == nullptr || ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
       ::SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) != 1 ||
-      ::SSL_CTX_set_ciphersuites(context, hasAesInstructions() ? kAesFirst : kChachaFirst) != 1 ||
+      ::SSL_CTX_set_ciphersuites(context,
+                                 crypto::hasAesInstructions() ? kAesFirst : kChachaFirst) != 1 ||
       ::SSL_CTX_set1_groups_list(context, "X25519:P-256") != 1 ||
       ::SSL_CTX_set_num_tickets(context, 0) != 1) {
     return Status::internal("TLS 1.3 is not available from libssl: " + lastSslError());
@@ -83,7 +84,7 @@ Result<std::unique_ptr<TlsSession>> TlsContext::accept(int fd) const {
 }
 
 SSL_SESSION* TlsContext::session(SSL* ssl, int from, int to) const {
-  Result<bootstrap::Mac> key = key_.preSharedKey(from, to);
+  Result<crypto::Mac> key = key_.preSharedKey(from, to);
   if (!key.ok()) return nullptr;
   SSL_SESSION* session = ::SSL_SESSION_new();
   const bool good =

@@ -12,16 +12,16 @@
 #include <cstring>
 #include <thread>
 
-#include "bootstrap/handshake.h"
 #include "bootstrap/meeting_messages.h"
+#include "crypto/handshake.h"
 #include "fuzz.h"
 
 namespace farandole::fuzz {
 namespace {
 
-using bootstrap::JobKey;
-using bootstrap::ListenerHandshake;
-using bootstrap::Purpose;
+using crypto::JobKey;
+using crypto::ListenerHandshake;
+using crypto::Purpose;
 
 struct Pair {
   explicit Pair(int type) {
@@ -66,7 +66,7 @@ bool strangerToVisitor(std::string_view input) {
   Pair pair(SOCK_STREAM);
   if (!input.empty()) sendAll(pair.far.get(), input);
   ::shutdown(pair.far.get(), SHUT_WR);
-  const auto text = bootstrap::visit(pair.near.get(), key(), Purpose::kAgent, {0, 2, 1}, soon());
+  const auto text = crypto::visit(pair.near.get(), key(), Purpose::kAgent, {0, 2, 1}, soon());
   require(!text.ok());
   requireOneLine(text.status().message());
   return true;
@@ -76,7 +76,7 @@ bool friends(std::string_view input) {
   std::array<std::uint8_t, 18> fields{};
   std::memcpy(fields.data(), input.data(), std::min(input.size(), fields.size()));
   const std::string said(input.substr(std::min(input.size(), fields.size())));
-  bootstrap::Claim claim;
+  crypto::Claim claim;
   std::uint16_t code = 0;
   std::memcpy(&claim.rank, fields.data(), 4);
   std::memcpy(&claim.size, fields.data() + 4, 4);
@@ -88,7 +88,7 @@ bool friends(std::string_view input) {
   require(listener.greet(pair.near.get()).ok());
   Result<std::string> heard = Status::internal("nothing");
   std::thread visitor(
-      [&] { heard = bootstrap::visit(pair.far.get(), key(), Purpose::kMeeting, claim, soon()); });
+      [&] { heard = crypto::visit(pair.far.get(), key(), Purpose::kMeeting, claim, soon()); });
   Result<bool> known = false;
   while (known.ok() && !known.value()) {
     pollfd waiting{pair.near.get(), POLLIN, 0};
@@ -100,7 +100,7 @@ bool friends(std::string_view input) {
           listener.claim().epoch == claim.epoch);
   require(listener.conclude(pair.near.get(), static_cast<Code>(code), said).ok());
   visitor.join();
-  const std::string cut = said.substr(0, bootstrap::kVerdictText);
+  const std::string cut = said.substr(0, crypto::kVerdictText);
   if (code == 0) {
     require(heard.ok() && *heard == cut);
   } else {
@@ -157,14 +157,14 @@ std::vector<std::string> seeds() {
   std::vector<std::string> all;
   Pair stream(SOCK_STREAM);
   require(ListenerHandshake(key(), Purpose::kAgent).greet(stream.near.get()).ok());
-  bootstrap::Greeting greeting;
+  crypto::Greeting greeting;
   require(::recv(stream.far.get(), greeting.data(), greeting.size(), MSG_WAITALL) ==
           static_cast<ssize_t>(greeting.size()));
   const std::string prologue(reinterpret_cast<const char*>(greeting.data()), 8);
-  const std::string zeros(bootstrap::kHelloBytes - 8, '\0');
+  const std::string zeros(crypto::kHelloBytes - 8, '\0');
   all.push_back(choose(0, prologue + zeros));
   all.push_back(
-      choose(1, prologue + std::string(bootstrap::kNonceBytes + bootstrap::kVerdictBytes, '\0')));
+      choose(1, prologue + std::string(crypto::kNonceBytes + crypto::kVerdictBytes, '\0')));
   all.push_back(choose(2, std::string(18, '\0') + "welcome"));
   all.push_back(choose(2, std::string(16, '\1') + std::string("\4\0", 2) + "no"));
 

@@ -165,7 +165,7 @@ class DoneAtOnce final : public collective::Operation {
 class Toucher final : public collective::Communicator {
  public:
   Toucher(int me, Input& input) : me_(me), input_(input) {}
-  int rank() const override { return me_; }
+  int member() const override { return me_; }
   int size() const override { return kMembers; }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
@@ -260,7 +260,7 @@ class Observer final : public conductor::SetObserver {
  public:
   // Exactly once.
   void completed(const EntryPtr& entry) override { require(!entry->done.exchange(true)); }
-  void ran(const conductor::Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&) override {}
   void broken(Status status) override {
     requireOneLine(status.message());
     over = std::move(status);
@@ -287,7 +287,7 @@ transport::LinkMesh& idleMesh() {
 class Rank {
  public:
   Rank(int me, Input& input) : me_(me), input_(input), switchboard_(idleMesh()) {
-    conductor::ProcessSet::Parts parts;
+    conductor::ProcessSet::Components parts;
     for (int i = 0; i < kMembers; ++i) {
       parts.ranks.push_back(i);
       parts.hosts.push_back("host");

@@ -35,7 +35,7 @@ class GlooPort {
   virtual void drop(int peer, Status why) = 0;
 };
 
-// Gloo's own: a ring (Patarasuk and Yuan, see link/slices.h), or exchanges within ever larger
+// Gloo's own: a ring (Patarasuk and Yuan, see link/operations.h), or exchanges within ever larger
 // groups of members. kAny: Gloo decides.
 enum class GlooAlgorithm { kAny, kRing, kBcube };
 
@@ -49,7 +49,7 @@ struct GlooOptions {
   std::unique_ptr<Communicator> other;
   GlooAlgorithm algorithm = GlooAlgorithm::kAny;
   // The longest wait for a message of a rank that lives.
-  std::chrono::milliseconds patience = std::chrono::hours(1);
+  std::chrono::milliseconds waitLimit = std::chrono::hours(1);
 };
 
 }  // namespace farandole::collective::gloo

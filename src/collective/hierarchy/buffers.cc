@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/rounding.h"
+
 namespace farandole::collective::hierarchy {
 namespace {
 
@@ -10,9 +12,9 @@ constexpr std::size_t kSmallest = std::size_t{64} << 10;
 constexpr std::size_t kStep = std::size_t{1} << 20;
 
 // Doubled while small, then by megabytes: seldom replaced, little wasted.
-std::size_t roundUp(std::size_t bytes) {
+std::size_t roomFor(std::size_t bytes) {
   if (bytes <= kStep) return std::bit_ceil(std::max(bytes, kSmallest));
-  return (bytes + kStep - 1) / kStep * kStep;
+  return roundUp(bytes, kStep);
 }
 
 }  // namespace
@@ -21,7 +23,7 @@ std::byte* Buffers::get(Buffer buffer, std::size_t bytes) {
   Scratch& held = held_[static_cast<std::size_t>(buffer)];
   if (held && bytes <= held.bytes()) return held.data();
   held = {};
-  const std::size_t rounded = roundUp(bytes);
+  const std::size_t rounded = roomFor(bytes);
   if (allocate_) {
     if (Result<void*> memory = allocate_(rounded); memory.ok()) {
       held = Scratch::adopt(memory.value(), rounded, free_);

@@ -33,7 +33,7 @@ class Hierarchy final : public Communicator {
  public:
   explicit Hierarchy(HierarchyParts parts) : context_(std::move(parts)) {}
 
-  int rank() const override { return context_.machines.me(); }
+  int member() const override { return context_.machines.me(); }
   int size() const override { return context_.machines.members(); }
   Statistics statistics() const override {
     return context_.local ? context_.local->statistics() : Statistics{};
@@ -45,7 +45,7 @@ class Hierarchy final : public Communicator {
     if (op == ReduceOp::kAdasum) {
       return delegated(context_.flat->allreduce(pieces, dtype, op, scale));
     }
-    return makeSlicedReduction(context_, pieces, Work(dtype, op, scale, size()), kAnyRank);
+    return makeSlicedReduction(context_, pieces, Work(dtype, op, scale, size()), kAnyMember);
   }
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {

@@ -17,16 +17,16 @@ Status check(const HierarchyContext& context) {
   };
   if (!machines.valid()) return wrong("machines must be numbered 0 … without gaps");
   if (!context.local || context.local->size() != static_cast<int>(machines.neighbours().size()) ||
-      context.local->rank() != machines.local()) {
+      context.local->member() != machines.local()) {
     return wrong("the communicator inside the machine has other members");
   }
   if (machines.carries() != (context.between != nullptr) ||
       (context.between && (context.between->size() != machines.count() ||
-                           context.between->rank() != machines.mine()))) {
+                           context.between->member() != machines.mine()))) {
     return wrong("the communicator between machines has other members");
   }
   if (!context.flat || context.flat->size() != machines.members() ||
-      context.flat->rank() != machines.me()) {
+      context.flat->member() != machines.me()) {
     return wrong("the communicator of all members has other members");
   }
   return {};
@@ -90,19 +90,19 @@ Advance Pipeline::turn() {
   return something ? Advance::kSomething : Advance::kNothing;
 }
 
-Progress Pipeline::drive(Lane& lane, bool& something) {
-  if (lane.operation) {
-    const Progress progress = lane.operation->progress();
+Progress Pipeline::drive(InFlight& stage, bool& something) {
+  if (stage.operation) {
+    const Progress progress = stage.operation->progress();
     if (progress == Progress::kFailed) {
-      failForGood(lane.operation->status());
+      failForGood(stage.operation->status());
       return progress;
     }
     if (progress == Progress::kPending) {
-      something = something || lane.operation->moved();
+      something = something || stage.operation->moved();
       return progress;
     }
   }
-  lane = {};
+  stage = {};
   something = true;
   return Progress::kDone;
 }

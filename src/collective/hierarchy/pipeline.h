@@ -18,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/rounding.h"
 #include "collective/hierarchy/buffers.h"
 #include "collective/hierarchy/hierarchy.h"
 #include "collective/hierarchy/machines.h"
@@ -51,7 +52,7 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
   // Chunks that may have taken their first stage before the oldest has taken its last. One would
   // do in a steady flow; the second covers for members that are late.
   static constexpr std::int64_t kAhead = 2;
-  // Chunks under way: buffers that a chunk needs from first to last are rings of this length.
+  // Chunks in flight: buffers that a chunk needs from first to last are rings of this length.
   static constexpr std::int64_t kRing = kAhead + 1;
 
   Pipeline(HierarchyContext& context, const Cut& cut);
@@ -75,7 +76,7 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
 
   // A ring of buffers: the bytes of one, rounded up to whole cache lines, and where a chunk's lies.
   // Only carriers need them.
-  std::size_t ringSlot(std::size_t bytes) const { return carrier_ ? (bytes + 63) / 64 * 64 : 0; }
+  std::size_t ringSlot(std::size_t bytes) const { return carrier_ ? roundUp(bytes, 64) : 0; }
   static std::byte* ring(std::byte* memory, std::size_t slot, std::int64_t chunk) {
     return memory + static_cast<std::size_t>(chunk % kRing) * slot;
   }
@@ -99,15 +100,16 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
   std::int64_t firsts_ = 0;
   std::int64_t travels_ = 0;
   std::int64_t lasts_ = 0;
-  // Under way: one inside, one between; null where nothing is, or nothing had to be started.
-  struct Lane {
+  // The operations in flight: at most one inside the machine and one between machines. `operation`
+  // is null if the stage is idle, or if this member has nothing to do in it.
+  struct InFlight {
     bool busy = false;
     OperationPtr operation;
   };
-  Lane inside_;
-  Lane outside_;
-  // Starts, drives and ends what is in a lane: kDone when it is free again.
-  Progress drive(Lane& lane, bool& something);
+  InFlight inside_;
+  InFlight outside_;
+  // Advances the operation and forgets it when it has ended: kDone if the stage is idle afterwards.
+  Progress drive(InFlight& stage, bool& something);
 };
 
 }  // namespace farandole::collective::hierarchy

@@ -19,11 +19,11 @@ class SlicedReduction final : public Pipeline {
         slot_(ringSlot(static_cast<std::size_t>(slices_.longestSlice()) * sizeOf(work.inside))) {
     const auto chunk = static_cast<std::size_t>(slices_.longestChunk());
     mine_ = buffer(Buffer::kSlices, kRing * slot_);
-    if (root_ != kAnyRank) answers_ = buffer(Buffer::kAnswers, kRing * slot_);
+    if (root_ != kAnyMember) answers_ = buffer(Buffer::kAnswers, kRing * slot_);
     if (work_.converts() || pieces.size() > 1) {
       packed_ = buffer(Buffer::kPacked, chunk * sizeOf(work_.inside));
     }
-    if (root_ == kAnyRank && slices_.mayNeedPlacing()) {
+    if (root_ == kAnyMember && slices_.mayNeedPlacing()) {
       placed_ = buffer(Buffer::kPlaced, chunk * sizeOf(work_.outside));
     }
   }
@@ -40,7 +40,7 @@ class SlicedReduction final : public Pipeline {
   OperationPtr travel(std::int64_t chunk) override {
     const std::int64_t count = mine(chunk);
     if (count == 0) return nullptr;
-    if (root_ != kAnyRank) {
+    if (root_ != kAnyMember) {
       return context().between->reduce(slice(chunk), answer(chunk), count, work_.inside, work_.op,
                                        {}, machines().machineOf(root_));
     }
@@ -54,7 +54,7 @@ class SlicedReduction final : public Pipeline {
 
   OperationPtr last(std::int64_t chunk) override {
     if (slices_.count(chunk) == 0 || !receives()) return nullptr;
-    if (root_ == kAnyRank) {
+    if (root_ == kAnyMember) {
       return slices_.spread(context(), chunk, slice(chunk), placed_, work_.outside);
     }
     std::byte* const out = machines().me() == root_ ? slices_.out(chunk) : nullptr;
@@ -63,18 +63,18 @@ class SlicedReduction final : public Pipeline {
   }
 
   void ended(std::int64_t chunk) override {
-    if (root_ == kAnyRank && slices_.needsPlacing(chunk)) slices_.place(chunk, placed_);
+    if (root_ == kAnyMember && slices_.needsPlacing(chunk)) slices_.place(chunk, placed_);
   }
 
  private:
   bool receives() const {
-    return root_ == kAnyRank || machines().machineOf(root_) == machines().mine();
+    return root_ == kAnyMember || machines().machineOf(root_) == machines().mine();
   }
   // Elements of the slice that this member carries.
   std::int64_t mine(std::int64_t chunk) const { return slices_.count(chunk, machines().local()); }
   std::byte* slice(std::int64_t chunk) const { return ring(mine_, slot_, chunk); }
   std::byte* answer(std::int64_t chunk) const {
-    return root_ == kAnyRank ? slice(chunk) : ring(answers_, slot_, chunk);
+    return root_ == kAnyMember ? slice(chunk) : ring(answers_, slot_, chunk);
   }
 
   const std::byte* pack(std::int64_t chunk) {

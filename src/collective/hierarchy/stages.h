@@ -9,7 +9,7 @@
 
 namespace farandole::collective::hierarchy {
 
-// root: the member that receives the result, or kAnyRank: everybody.
+// root: the member that receives the result, or kAnyMember: everybody.
 OperationPtr makeSlicedReduction(HierarchyContext& context, std::span<const Piece> pieces,
                                  const Work& work, int root);
 OperationPtr makeSlicedReduceScatter(HierarchyContext& context, const void* in, void* out,

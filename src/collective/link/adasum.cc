@@ -1,11 +1,10 @@
-#include "collective/link/adasum.h"
+#include "collective/adasum.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "collective/adasum.h"
-#include "collective/link/move.h"
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {
@@ -62,14 +61,14 @@ class Adasum final : public LinkOperation {
   }
 
   void startMove() {
-    MovePlan plan;
+    MoveLayout layout;
     for (int member = 0; member < members(); ++member) {
       if (member == me()) continue;
-      plan.outgoing.push_back({member, groups_.vectorOf(me()), groups_.vectorBytes()});
-      plan.incoming.push_back({member, groups_.vectorOf(member), groups_.vectorBytes()});
+      layout.outgoing.push_back({member, groups_.vectorOf(me()), groups_.vectorBytes()});
+      layout.incoming.push_back({member, groups_.vectorOf(member), groups_.vectorBytes()});
     }
-    plan.keep = memory_;
-    move_ = makeMove(context(), std::move(plan));
+    layout.keep = memory_;
+    move_ = makeMove(context(), std::move(layout));
     stage_ = Stage::kMove;
   }
 

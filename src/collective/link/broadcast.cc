@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "collective/link/chunks.h"
-#include "collective/link/move.h"
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {

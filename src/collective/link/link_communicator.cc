@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective/link/adasum.h"
 #include "collective/link/choose.h"
 #include "collective/link/context.h"
-#include "collective/link/move.h"
+#include "collective/link/operations.h"
 #include "collective/link/point_to_point.h"
-#include "collective/link/slices.h"
-#include "collective/link/small.h"
 #include "collective/local.h"
 #include "collective/segments.h"
 
@@ -40,7 +37,7 @@ class LinkCommunicator final : public Communicator {
   explicit LinkCommunicator(LinkOptions options)
       : context_(std::move(options)), pointToPoint_(context_) {}
 
-  int rank() const override { return context_.me(); }
+  int member() const override { return me(); }
   int size() const override { return context_.size(); }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
@@ -54,10 +51,10 @@ class LinkCommunicator final : public Communicator {
     if (algorithm != Algorithm::kSlices) {
       return makeSmallAllreduce(context_, std::move(elements), algorithm);
     }
-    SlicePlan plan;
-    plan.cuts = evenCuts(elements.segments(), size());
-    plan.chunkBytes = chunkBytes(size(), bytes / index(size()));
-    return makeSlices(context_, std::move(elements), std::move(plan));
+    SliceLayout layout;
+    layout.cuts = evenCuts(elements.segments(), size());
+    layout.chunkBytes = chunkBytes(size(), bytes / index(size()));
+    return makeSlices(context_, std::move(elements), std::move(layout));
   }
 
   OperationPtr allgather(const void* in, void* out, std::span<const std::int64_t> counts,
@@ -72,7 +69,7 @@ class LinkCommunicator final : public Communicator {
     if (algorithm == Algorithm::kBruck) {
       return makeSmallAllgather(context_, in, out, bytes, algorithm);
     }
-    return collect(in, out, bytes, kAnyRank);
+    return collect(in, out, bytes, kAnyMember);
   }
   OperationPtr gather(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
                       int root) override {
@@ -92,75 +89,75 @@ class LinkCommunicator final : public Communicator {
 
   OperationPtr alltoall(const void* in, std::span<const std::int64_t> sendCounts, void* out,
                         std::span<const std::int64_t> receiveCounts, DType dtype) override {
-    MovePlan plan;
+    MoveLayout layout;
     std::byte* from = readable(in);
     std::byte* to = static_cast<std::byte*>(out);
     for (int member = 0; member < size(); ++member) {
       const std::size_t sent = bytesOf(sendCounts[index(member)], dtype);
       const std::size_t received = bytesOf(receiveCounts[index(member)], dtype);
-      if (member == rank()) {
-        plan.from = from;
-        plan.to = to;
-        plan.bytes = std::min(sent, received);
+      if (member == me()) {
+        layout.from = from;
+        layout.to = to;
+        layout.bytes = std::min(sent, received);
       } else {
-        plan.outgoing.push_back({member, from, sent});
-        plan.incoming.push_back({member, to, received});
+        layout.outgoing.push_back({member, from, sent});
+        layout.incoming.push_back({member, to, received});
       }
       from += sent;
       to += received;
     }
-    return makeMove(context_, std::move(plan));
+    return makeMove(context_, std::move(layout));
   }
 
   OperationPtr scatter(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
                        int root) override {
-    MovePlan plan;
-    const std::size_t mine = bytesOf(counts[index(rank())], dtype);
-    if (rank() != root) {
-      plan.incoming.push_back({root, static_cast<std::byte*>(out), mine});
-      return makeMove(context_, std::move(plan));
+    MoveLayout layout;
+    const std::size_t mine = bytesOf(counts[index(me())], dtype);
+    if (me() != root) {
+      layout.incoming.push_back({root, static_cast<std::byte*>(out), mine});
+      return makeMove(context_, std::move(layout));
     }
     std::byte* from = readable(in);
     for (int member = 0; member < size(); ++member) {
       const std::size_t bytes = bytesOf(counts[index(member)], dtype);
-      if (member != root) plan.outgoing.push_back({member, from, bytes});
-      if (member == root) plan.from = from;
+      if (member != root) layout.outgoing.push_back({member, from, bytes});
+      if (member == root) layout.from = from;
       from += bytes;
     }
-    plan.to = static_cast<std::byte*>(out);
-    plan.bytes = mine;
-    return makeMove(context_, std::move(plan));
+    layout.to = static_cast<std::byte*>(out);
+    layout.bytes = mine;
+    return makeMove(context_, std::move(layout));
   }
 
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
                              DType dtype, ReduceOp op, Scale scale) override {
     const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, counts[0], reduction);
-    SlicePlan plan;
+    SliceLayout layout;
     std::int64_t total = 0;
-    plan.cuts.push_back(total);
-    for (const std::int64_t count : counts) plan.cuts.push_back(total += count);
-    return reduceTo(in, total, reduction, std::move(plan), out);
+    layout.cuts.push_back(total);
+    for (const std::int64_t count : counts) layout.cuts.push_back(total += count);
+    return reduceTo(in, total, reduction, std::move(layout), out);
   }
 
   OperationPtr reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
                       Scale scale, int root) override {
     const Reduction reduction = reductionOf(dtype, op, scale, size());
     if (size() == 1) return local(in, out, count, reduction);
-    SlicePlan plan;
+    SliceLayout layout;
     if (chooseReduce(size(), bytesOf(count, dtype)) == Algorithm::kRoot) {
       for (int member = 0; member <= size(); ++member) {
-        plan.cuts.push_back(member <= root ? 0 : count);
+        layout.cuts.push_back(member <= root ? 0 : count);
       }
-      return reduceTo(in, count, reduction, std::move(plan), rank() == root ? out : nullptr);
+      return reduceTo(in, count, reduction, std::move(layout), me() == root ? out : nullptr);
     }
-    const Piece piece{in, rank() == root ? out : nullptr, count};
+    const Piece piece{in, me() == root ? out : nullptr, count};
     Elements elements(Segments(std::span(&piece, 1), sizeOf(dtype)), reduction,
                       context_.options.wire);
-    plan.cuts = evenCuts(elements.segments(), size());
-    plan.chunkBytes = chunkBytes(size(), wireBytes(elements) / index(size()));
-    plan.reader = root;
-    return makeSlices(context_, std::move(elements), std::move(plan));
+    layout.cuts = evenCuts(elements.segments(), size());
+    layout.chunkBytes = chunkBytes(size(), wireBytes(elements) / index(size()));
+    layout.reader = root;
+    return makeSlices(context_, std::move(elements), std::move(layout));
   }
 
   OperationPtr barrier() override {
@@ -177,6 +174,8 @@ class LinkCommunicator final : public Communicator {
   }
 
  private:
+  int me() const { return context_.me(); }
+
   static std::size_t wireBytes(const Elements& elements) {
     return static_cast<std::size_t>(elements.segments().total()) * elements.wireBytes();
   }
@@ -191,51 +190,52 @@ class LinkCommunicator final : public Communicator {
 
   // Every member's slice goes to itself only.
   OperationPtr reduceTo(const void* in, std::int64_t count, const Reduction& reduction,
-                        SlicePlan plan, void* out) {
+                        SliceLayout layout, void* out) {
     // As if every slice had its place where its owner's output is.
-    const std::int64_t begin = plan.cuts[index(rank())];
-    const std::int64_t mine = plan.cuts[index(rank()) + 1] - begin;
+    const std::int64_t begin = layout.cuts[index(me())];
+    const std::int64_t mine = layout.cuts[index(me()) + 1] - begin;
     const std::size_t element = sizeOf(reduction.dtype);
     std::byte* const from = readable(in);
     std::byte* const own = from + static_cast<std::size_t>(begin) * element;
     const std::size_t bytes = static_cast<std::size_t>(mine) * element;
     if (out != own && overlap(in, static_cast<std::size_t>(count) * element, out, bytes)) {
-      plan.aside.resize(bytes);
-      plan.target = std::exchange(out, plan.aside.data());
+      layout.aside.resize(bytes);
+      layout.target = std::exchange(out, layout.aside.data());
     }
     const Piece pieces[] = {
         {from, nullptr, begin}, {own, out, mine}, {own + bytes, nullptr, count - begin - mine}};
     Elements elements(Segments(pieces, element), reduction, context_.options.wire);
     std::int64_t longest = 0;
     for (int member = 0; member < size(); ++member) {
-      longest = std::max(longest, plan.cuts[index(member) + 1] - plan.cuts[index(member)]);
+      longest = std::max(longest, layout.cuts[index(member) + 1] - layout.cuts[index(member)]);
     }
-    plan.chunkBytes = chunkBytes(size(), static_cast<std::size_t>(longest) * elements.wireBytes());
-    plan.reader = SlicePlan::kOwner;
-    return makeSlices(context_, std::move(elements), std::move(plan));
+    layout.chunkBytes =
+        chunkBytes(size(), static_cast<std::size_t>(longest) * elements.wireBytes());
+    layout.reader = SliceLayout::kOwner;
+    return makeSlices(context_, std::move(elements), std::move(layout));
   }
 
   // Allgather; or gather, which only the root reads.
   OperationPtr collect(const void* in, void* out, std::span<const std::size_t> bytes, int root) {
-    MovePlan plan;
-    const bool reads = root == kAnyRank || root == rank();
+    MoveLayout layout;
+    const bool reads = root == kAnyMember || root == me();
     std::byte* to = static_cast<std::byte*>(out);
     for (int member = 0; member < size(); ++member) {
-      const bool readBy = root == kAnyRank || root == member;
-      if (member != rank() && readBy) {
-        plan.outgoing.push_back({member, readable(in), bytes[index(rank())]});
+      const bool readBy = root == kAnyMember || root == member;
+      if (member != me() && readBy) {
+        layout.outgoing.push_back({member, readable(in), bytes[index(me())]});
       }
       if (!reads) continue;
-      if (member == rank()) {
-        plan.from = readable(in);
-        plan.to = to;
-        plan.bytes = bytes[index(member)];
+      if (member == me()) {
+        layout.from = readable(in);
+        layout.to = to;
+        layout.bytes = bytes[index(member)];
       } else {
-        plan.incoming.push_back({member, to, bytes[index(member)]});
+        layout.incoming.push_back({member, to, bytes[index(member)]});
       }
       to += bytes[index(member)];
     }
-    return makeMove(context_, std::move(plan));
+    return makeMove(context_, std::move(layout));
   }
 
   Context context_;

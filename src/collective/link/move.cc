@@ -1,8 +1,8 @@
-#include "collective/link/move.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {
@@ -16,10 +16,10 @@ constexpr std::size_t kCopyBlock = std::size_t{1} << 20;
 
 class Move final : public LinkOperation {
  public:
-  Move(Context& shared, MovePlan plan)
-      : LinkOperation(shared, kMoveWindow * (plan.outgoing.size() + plan.incoming.size())),
-        plan_(std::move(plan)) {
-    traffic().keep(plan_.keep);
+  Move(Context& shared, MoveLayout layout)
+      : LinkOperation(shared, kMoveWindow * (layout.outgoing.size() + layout.incoming.size())),
+        layout_(std::move(layout)) {
+    traffic().keep(layout_.keep);
     // Everybody begins with another one.
     const auto distance = [&](const Transfer& transfer) {
       return (transfer.member - me() + members()) % members();
@@ -27,10 +27,11 @@ class Move final : public LinkOperation {
     const auto nearest = [&](const Transfer& a, const Transfer& b) {
       return distance(a) < distance(b);
     };
-    std::ranges::sort(plan_.incoming, [&](const auto& a, const auto& b) { return nearest(b, a); });
-    std::ranges::sort(plan_.outgoing, nearest);
-    for (const Transfer& transfer : plan_.incoming) addFlow(transfer, false);
-    for (const Transfer& transfer : plan_.outgoing) addFlow(transfer, true);
+    std::ranges::sort(layout_.incoming,
+                      [&](const auto& a, const auto& b) { return nearest(b, a); });
+    std::ranges::sort(layout_.outgoing, nearest);
+    for (const Transfer& transfer : layout_.incoming) addFlow(transfer, false);
+    for (const Transfer& transfer : layout_.outgoing) addFlow(transfer, true);
   }
 
  protected:
@@ -41,14 +42,14 @@ class Move final : public LinkOperation {
       something = advance(flow) || something;
       complete = complete && through(flow);
     }
-    while (copied_ < plan_.bytes && !budget.spent()) {
-      const std::size_t bytes = std::min(kCopyBlock, plan_.bytes - copied_);
-      copy(plan_.to + copied_, plan_.from + copied_, bytes, Store::kCached);
+    while (copied_ < layout_.bytes && !budget.spent()) {
+      const std::size_t bytes = std::min(kCopyBlock, layout_.bytes - copied_);
+      copy(layout_.to + copied_, layout_.from + copied_, bytes, Store::kCached);
       copied_ += bytes;
       budget.charge(2 * bytes);
       something = true;
     }
-    if (complete && copied_ == plan_.bytes) return Advance::kDone;
+    if (complete && copied_ == layout_.bytes) return Advance::kDone;
     return something ? Advance::kSomething : Advance::kNothing;
   }
 
@@ -97,15 +98,15 @@ class Move final : public LinkOperation {
     return true;
   }
 
-  MovePlan plan_;
+  MoveLayout layout_;
   std::vector<Flow> flows_;
   std::size_t copied_ = 0;
 };
 
 }  // namespace
 
-OperationPtr makeMove(Context& context, MovePlan plan) {
-  return std::make_unique<Move>(context, std::move(plan));
+OperationPtr makeMove(Context& context, MoveLayout layout) {
+  return std::make_unique<Move>(context, std::move(layout));
 }
 
 }  // namespace farandole::collective::link

@@ -1,8 +1,8 @@
-#include "collective/link/slices.h"
-
 #include <algorithm>
 #include <functional>
 #include <utility>
+
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {
@@ -21,10 +21,10 @@ constexpr std::uint64_t kMostChunks = kResults;
 // computed it before it had received that input.
 class Slices final : public LinkOperation {
  public:
-  Slices(Context& shared, Elements elements, SlicePlan plan)
+  Slices(Context& shared, Elements elements, SliceLayout layout)
       : LinkOperation(shared, 4 * kSliceWindow),
         elements_(std::move(elements)),
-        plan_(std::move(plan)) {
+        layout_(std::move(layout)) {
     cut();
   }
 
@@ -41,8 +41,8 @@ class Slices final : public LinkOperation {
       if (!moved || budget.spent()) break;
     }
     if (complete()) {
-      if (plan_.target != nullptr) {
-        copy(plan_.target, plan_.aside.data(), plan_.aside.size(), Store::kCached);
+      if (layout_.target != nullptr) {
+        copy(layout_.target, layout_.aside.data(), layout_.aside.size(), Store::kCached);
       }
       return Advance::kDone;
     }
@@ -58,10 +58,10 @@ class Slices final : public LinkOperation {
 
   void cut() {
     const auto most = static_cast<std::int64_t>(
-        std::max<std::size_t>(plan_.chunkBytes / elements_.wireBytes(), 1));
+        std::max<std::size_t>(layout_.chunkBytes / elements_.wireBytes(), 1));
     for (int member = 0; member < members(); ++member) {
-      const std::int64_t begin = plan_.cuts[static_cast<std::size_t>(member)];
-      const std::int64_t end = plan_.cuts[static_cast<std::size_t>(member) + 1];
+      const std::int64_t begin = layout_.cuts[static_cast<std::size_t>(member)];
+      const std::int64_t end = layout_.cuts[static_cast<std::size_t>(member) + 1];
       // So many steps there are.
       const std::int64_t fewest = (end - begin) / static_cast<std::int64_t>(kMostChunks / 4);
       slices_.push_back(cutIntoChunks(elements_.segments(), begin, end, std::max(most, fewest)));
@@ -77,11 +77,11 @@ class Slices final : public LinkOperation {
   // The other members, each beginning with the next one: not all at the same.
   int other(int index) const { return (me() + 1 + index) % members(); }
   int others() const { return members() - 1; }
-  bool reads() const { return plan_.reader == SlicePlan::kEverybody || plan_.reader == me(); }
+  bool reads() const { return layout_.reader == SliceLayout::kEverybody || layout_.reader == me(); }
   // The result of its own slice.
-  bool keeps() const { return reads() || plan_.reader == SlicePlan::kOwner; }
+  bool keeps() const { return reads() || layout_.reader == SliceLayout::kOwner; }
   bool readBy(int member) const {
-    return plan_.reader == SlicePlan::kEverybody || plan_.reader == member;
+    return layout_.reader == SliceLayout::kEverybody || layout_.reader == member;
   }
 
   // ---- Scratch memory: places for one chunk each.
@@ -238,7 +238,7 @@ class Slices final : public LinkOperation {
   };
 
   const Elements elements_;
-  const SlicePlan plan_;
+  const SliceLayout layout_;
   std::vector<std::vector<Chunk>> slices_;
   std::size_t chunks_ = 0;  // of the slice that has most
   std::int64_t largest_ = 0;
@@ -262,8 +262,8 @@ std::vector<std::int64_t> evenCuts(const Segments& segments, int members) {
   return cuts;
 }
 
-OperationPtr makeSlices(Context& context, Elements elements, SlicePlan plan) {
-  return std::make_unique<Slices>(context, std::move(elements), std::move(plan));
+OperationPtr makeSlices(Context& context, Elements elements, SliceLayout layout) {
+  return std::make_unique<Slices>(context, std::move(elements), std::move(layout));
 }
 
 }  // namespace farandole::collective::link

@@ -1,10 +1,9 @@
-#include "collective/link/small.h"
-
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "collective/link/gossip.h"
+#include "collective/link/operations.h"
 
 namespace farandole::collective::link {
 namespace {

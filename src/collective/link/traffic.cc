@@ -66,4 +66,13 @@ void Traffic::finished(std::size_t counter, const Status& status) {
   if (!driving_.load(std::memory_order_seq_cst)) bell_->ring();
 }
 
+std::string Context::nameOf(int member) const {
+  const auto index = static_cast<std::size_t>(member);
+  std::string name = "rank " + std::to_string(rankOf(member));
+  if (index < options.hosts.size() && !options.hosts[index].empty()) {
+    name += " on " + options.hosts[index];
+  }
+  return name;
+}
+
 }  // namespace farandole::collective::link

@@ -1,8 +1,8 @@
-#include "collective/mpi/adasum.h"
+#include "collective/adasum.h"
 
 #include <utility>
 
-#include "collective/adasum.h"
+#include "collective/mpi/operations.h"
 
 namespace farandole::collective::mpi {
 namespace {

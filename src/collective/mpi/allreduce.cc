@@ -1,10 +1,9 @@
-#include "collective/mpi/allreduce.h"
-
 #include <algorithm>
 
 #include "collective/local.h"
 #include "collective/mpi/choose.h"
 #include "collective/mpi/chunked.h"
+#include "collective/mpi/operations.h"
 #include "collective/mpi/process.h"
 
 namespace farandole::collective::mpi {

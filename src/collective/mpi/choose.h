@@ -1,8 +1,11 @@
-// What MPI computes itself, and which way an allreduce takes. Without MPI's headers: pure
-// decisions, to which all members come alike.
+// What MPI computes itself, which way an allreduce takes, and how an array is cut. These are pure
+// decisions, without MPI's headers; all members come to the same.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "collective/operation.h"
 
@@ -25,5 +28,24 @@ enum class Algorithm {
 // bytes: of one member's array.
 Algorithm chooseAllreduce(const Reduction& reduction, std::size_t bytes, int members,
                           int nativeFrom);
+
+// Chunks: how fused pieces are cut into the arrays that MPI is given one after the other. Large pieces
+// are used where they lie; runs of small ones are packed. The cut depends on counts only, so it is the
+// same on all members.
+struct Chunk {
+  std::int64_t begin = 0;  // in the concatenation of all pieces
+  std::int64_t count = 0;
+  int piece = -1;           // lies in this one; -1: packed
+  std::int64_t offset = 0;  // in that piece
+};
+
+// From this size on a piece is used where it lies.
+inline constexpr std::size_t kDirectFrom = std::size_t{256} << 10;
+// A step of packing or arithmetic takes a few milliseconds at most, and MPI is busy with one chunk
+// while the next is prepared.
+inline constexpr std::size_t kDirectBytes = std::size_t{16} << 20;
+inline constexpr std::size_t kPackedBytes = std::size_t{4} << 20;
+
+std::vector<Chunk> cut(std::span<const Piece> pieces, std::size_t elementBytes);
 
 }  // namespace farandole::collective::mpi

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collective/mpi/arithmetic.h"
-#include "collective/mpi/chunks.h"
+#include "collective/mpi/choose.h"
 #include "collective/mpi/pipeline.h"
 #include "collective/segments.h"
 

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "collective/mpi/adasum.h"
-#include "collective/mpi/allreduce.h"
 #include "collective/mpi/ending.h"
-#include "collective/mpi/move.h"
 #include "collective/mpi/operation.h"
+#include "collective/mpi/operations.h"
 #include "collective/mpi/point_to_point.h"
 #include "collective/mpi/process.h"
-#include "collective/mpi/reduce_scatter.h"
 
 namespace farandole::collective::mpi {
 namespace {
@@ -34,7 +31,7 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
-  int rank() const override { return context_.rank; }
+  int member() const override { return context_.rank; }
   int size() const override { return context_.size; }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,

@@ -242,8 +242,7 @@ Result<std::unique_ptr<Engine>> start(const EngineStart& options) {
       duplicate(mpi.base(), options.deadline,
                 "starting the mpi engine on rank " + std::to_string(mpi.rank()));
   if (!comm.ok()) return comm.status();
-  return std::unique_ptr<Engine>(
-      std::make_unique<MpiEngine>(mpi, *comm, options.deterministic ? 0 : options.nativeFrom));
+  return std::unique_ptr<Engine>(std::make_unique<MpiEngine>(mpi, *comm, options.nativeFrom));
 }
 
 }  // namespace

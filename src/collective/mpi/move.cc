@@ -1,9 +1,8 @@
-#include "collective/mpi/move.h"
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "collective/mpi/operations.h"
 #include "collective/mpi/process.h"
 
 namespace farandole::collective::mpi {

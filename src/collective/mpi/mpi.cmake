@@ -1,5 +1,5 @@
 # The mpi engine, once for each of the two binary interfaces. Only the headers are needed here: which library it rides on
-# is decided when it is loaded (collective/mpi_choice.h), so that Debian's libmpich, PyPI's libmpi and Intel's all serve.
+# is decided when it is loaded (mpi_library/mpi_library.h), so that Debian's libmpich, PyPI's libmpi and Intel's all serve.
 file(GLOB mpi_engine_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
 set(mpi_engine_dir ${CMAKE_CURRENT_LIST_DIR})
 

@@ -75,7 +75,7 @@ class PointToPoint::Receive final : public MpiOperation {
  private:
   friend class PointToPoint;
   bool wants(const Arrived& message) const {
-    return message.envelope.tag == tag_ && (from_ == kAnyRank || from_ == message.source);
+    return message.envelope.tag == tag_ && (from_ == kAnyMember || from_ == message.source);
   }
   void end(int source, std::size_t bytes) {
     if (received_ != nullptr) *received_ = Received{source, bytes};
@@ -88,7 +88,7 @@ class PointToPoint::Receive final : public MpiOperation {
   const int from_;
   const int tag_;
   Received* const received_;
-  int source_ = kAnyRank;
+  int source_ = kAnyMember;
   std::size_t bytes_ = 0;
   bool givenUp_ = false;
   bool ended_ = false;

@@ -12,7 +12,6 @@
 
 #include "collective/mpi/call_limit.h"
 #include "collective/mpi/ending.h"
-#include "collective/mpi/farewell.h"
 #include "collective/mpi/idle_pump.h"
 
 namespace farandole::collective::mpi {

@@ -1,11 +1,10 @@
-#include "collective/mpi/reduce_scatter.h"
-
 #include <algorithm>
 #include <functional>
 #include <vector>
 
 #include "collective/mpi/choose.h"
 #include "collective/mpi/chunked.h"
+#include "collective/mpi/operations.h"
 #include "collective/mpi/process.h"
 
 namespace farandole::collective::mpi {

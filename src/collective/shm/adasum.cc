@@ -1,11 +1,12 @@
-#include "collective/shm/adasum.h"
+#include "collective/adasum.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "collective/adasum.h"
+#include "base/rounding.h"
 #include "collective/shm/gate.h"
+#include "collective/shm/operations.h"
 
 namespace farandole::collective::shm {
 namespace {
@@ -51,7 +52,7 @@ class Adasum final : public ShmOperation {
     return Advance::kNothing;
   }
 
-  std::size_t tableOffset() const { return (tournament_.vectorBytes() + 63) / 64 * 64; }
+  std::size_t tableOffset() const { return roundUp(tournament_.vectorBytes(), 64); }
   std::size_t scratchBytes() const { return tableOffset() + tournament_.tableBytes(); }
 
   Advance allocate() {

@@ -1,5 +1,3 @@
-#include "collective/shm/allreduce.h"
-
 #include <array>
 #include <optional>
 
@@ -7,6 +5,7 @@
 #include "collective/shm/allreduce_direct.h"
 #include "collective/shm/allreduce_exchange.h"
 #include "collective/shm/gate.h"
+#include "collective/shm/operations.h"
 #include "collective/shm/stopwatch.h"
 
 namespace farandole::collective::shm {
@@ -189,7 +188,7 @@ class LargeAllreduce final : public ShmOperation {
   }
 
   void startExchange() {
-    exchange_.emplace(board(), segments_, reduction_, context().tuner.plan(choice_),
+    exchange_.emplace(board(), segments_, reduction_, context().tuner.layout(choice_),
                       board().base() + 1, watch_);
     stage_ = Stage::kExchange;
   }
@@ -239,7 +238,7 @@ OperationPtr makeAllreduce(ShmContext& context, std::span<const Piece> pieces,
                                               std::nullopt);
   }
   const Tuner::Choice choice = context.tuner.begin(bytes);
-  if (context.tuner.plan(choice).oneShot) {
+  if (context.tuner.layout(choice).oneShot) {
     return std::make_unique<OneShotAllreduce>(context, std::move(segments), reduction, choice);
   }
   return std::make_unique<LargeAllreduce>(context, std::move(segments), reduction, choice);

@@ -12,14 +12,14 @@ constexpr std::uint64_t kAhead = kRing - 1;
 }  // namespace
 
 AllreduceExchange::AllreduceExchange(Board& board, const Segments& segments,
-                                     const Reduction& reduction, const ExchangePlan& plan,
+                                     const Reduction& reduction, const ExchangeLayout& layout,
                                      std::uint64_t firstStep, Stopwatch& watch)
     : board_(board),
       segments_(segments),
       reduction_(reduction),
       elementBytes_(segments.elementBytes()),
-      partBytes_(std::min(plan.partBytes, board.layout().partBytes())),
-      store_(plan.store),
+      partBytes_(std::min(layout.partBytes, board.layout().partBytes())),
+      store_(layout.store),
       first_(firstStep),
       watch_(watch),
       sources_(static_cast<std::size_t>(board.size())) {

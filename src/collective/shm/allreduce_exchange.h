@@ -25,7 +25,7 @@ namespace farandole::collective::shm {
 class AllreduceExchange {
  public:
   AllreduceExchange(Board& board, const Segments& segments, const Reduction& reduction,
-                    const ExchangePlan& plan, std::uint64_t firstStep, Stopwatch& watch);
+                    const ExchangeLayout& layout, std::uint64_t firstStep, Stopwatch& watch);
 
   Advance advance(Budget& budget);
   std::uint64_t end() const { return first_ + rounds_; }

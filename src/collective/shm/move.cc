@@ -1,9 +1,9 @@
-#include "collective/shm/move.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "collective/shm/operations.h"
 
 namespace farandole::collective::shm {
 namespace {
@@ -14,16 +14,16 @@ constexpr std::size_t kMoveBlock = std::size_t{1} << 20;
 
 class Move final : public ShmOperation {
  public:
-  Move(ShmContext& shared, MovePlan plan)
+  Move(ShmContext& shared, MoveLayout layout)
       : ShmOperation(shared),
-        plan_(std::move(plan)),
-        gate_(GateKind::kMove, plan_.agreed),
-        gated_(plan_.longestIsLocal || plan_.longest >= kMoveDirectFrom) {
-    const AreaLayout& layout = board().layout();
-    capacity_ = plan_.personal ? layout.partBytes() : layout.contributionBytes() / 64 * 64;
-    reads_ = std::any_of(plan_.incoming.begin(), plan_.incoming.end(),
+        layout_(std::move(layout)),
+        gate_(GateKind::kMove, layout_.agreed),
+        gated_(layout_.longestIsLocal || layout_.longest >= kMoveDirectFrom) {
+    const AreaLayout& area = board().layout();
+    capacity_ = layout_.personal ? area.partBytes() : area.contributionBytes() / 64 * 64;
+    reads_ = std::any_of(layout_.incoming.begin(), layout_.incoming.end(),
                          [](const Segments& stream) { return stream.total() > 0; });
-    writes_ = std::any_of(plan_.outgoing.begin(), plan_.outgoing.end(),
+    writes_ = std::any_of(layout_.outgoing.begin(), layout_.outgoing.end(),
                           [](const Segments& stream) { return stream.total() > 0; });
   }
 
@@ -36,7 +36,7 @@ class Move final : public ShmOperation {
     Advance result = Advance::kNothing;
     if (stage_ == Stage::kSlots) result = advanceSlots(budget);
     if (stage_ == Stage::kDirect) result = advanceDirect(budget);
-    if (result == Advance::kDone && selfDone_ < plan_.self.total()) result = Advance::kSomething;
+    if (result == Advance::kDone && selfDone_ < layout_.self.total()) result = Advance::kSomething;
     if (result == Advance::kDone) {
       board().finish(end_);
       return result;
@@ -49,7 +49,7 @@ class Move final : public ShmOperation {
   enum class Stage { kBegin, kGate, kSlots, kDirect };
 
   bool copySelf(Budget& budget) {
-    const Segments& self = plan_.self;
+    const Segments& self = layout_.self;
     bool something = false;
     while (selfDone_ < self.total() && !budget.spent()) {
       const std::int64_t end =
@@ -69,26 +69,26 @@ class Move final : public ShmOperation {
 
   void begin() {
     const std::uint64_t step = board().base();
-    if (!gated_) return startSlots(step, plan_.longest);
+    if (!gated_) return startSlots(step, layout_.longest);
     if (!board().mayContribute(step)) return;
     const bool shared = gate_.write(board(), step, describe());
     // Who knows that its memory bars the direct way goes on; the note travels with its first data.
-    if (isSource(board().me()) && !shared && !plan_.longestIsLocal) {
-      return startSlots(step + 1, plan_.longest);
+    if (isSource(board().me()) && !shared && !layout_.longestIsLocal) {
+      return startSlots(step + 1, layout_.longest);
     }
     board().contribute(step + 1);
     stage_ = Stage::kGate;
   }
 
-  bool isSource(int member) const { return plan_.sources[static_cast<std::size_t>(member)]; }
+  bool isSource(int member) const { return layout_.sources[static_cast<std::size_t>(member)]; }
 
   // Ranges: of each piece of the common stream, or of the stream to each member. Not shared if one
   // lies elsewhere, or if this member's output could overwrite what others still read.
   GateNote describe() {
     GateNote note;
-    note.extra = plan_.longest;
+    note.extra = layout_.longest;
     if (!isSource(board().me())) return note;
-    for (const Segments& stream : plan_.outgoing) {
+    for (const Segments& stream : layout_.outgoing) {
       for (const Piece& piece : stream.pieces()) {
         const auto bytes = static_cast<std::size_t>(piece.count);
         const auto range = sharedRange(board(), piece.in, bytes);
@@ -101,7 +101,7 @@ class Move final : public ShmOperation {
   }
 
   bool overwritten(const void* memory, std::size_t bytes) const {
-    for (const Segments& stream : plan_.incoming) {
+    for (const Segments& stream : layout_.incoming) {
       for (const Piece& piece : stream.pieces()) {
         if (overlap(memory, bytes, piece.out, static_cast<std::size_t>(piece.count))) return true;
       }
@@ -112,20 +112,20 @@ class Move final : public ShmOperation {
   void passGate() {
     const std::uint64_t step = board().base();
     for (; notesRead_ < board().size(); ++notesRead_) {
-      if (!plan_.longestIsLocal && !isSource(notesRead_)) {
+      if (!layout_.longestIsLocal && !isSource(notesRead_)) {
         notes_.emplace_back();
         continue;
       }
       if (!board().contributed(notesRead_, step)) return;
       Result<GateNote> note = gate_.read(board(), step, notesRead_);
       if (!note.ok()) return failForGood(note.status());
-      plan_.longest = std::max(plan_.longest, note->extra);
+      layout_.longest = std::max(layout_.longest, note->extra);
       allShared_ = allShared_ && (note->shared || !isSource(notesRead_));
       notes_.push_back(std::move(note).value());
       // The lengths are known already: one ordinary source decides.
-      if (!allShared_ && !plan_.longestIsLocal) return startSlots(step + 1, plan_.longest);
+      if (!allShared_ && !layout_.longestIsLocal) return startSlots(step + 1, layout_.longest);
     }
-    if (!allShared_) return startSlots(step + 1, plan_.longest);
+    if (!allShared_) return startSlots(step + 1, layout_.longest);
     if (Status checked = checkNotes(); !checked.ok()) return failForGood(checked);
     end_ = step + 2;
     stage_ = Stage::kDirect;
@@ -134,11 +134,11 @@ class Move final : public ShmOperation {
   // Replaces each incoming stream's inputs by where they lie in the sender's arena.
   Status checkNotes() {
     for (int member = 0; member < board().size(); ++member) {
-      Segments& stream = plan_.incoming[static_cast<std::size_t>(member)];
+      Segments& stream = layout_.incoming[static_cast<std::size_t>(member)];
       if (stream.total() == 0) continue;
       const std::vector<SharedRange>& ranges = notes_[static_cast<std::size_t>(member)].ranges;
       std::vector<Piece> pieces(stream.pieces().begin(), stream.pieces().end());
-      const std::size_t skip = plan_.personal ? static_cast<std::size_t>(board().me()) : 0;
+      const std::size_t skip = layout_.personal ? static_cast<std::size_t>(board().me()) : 0;
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         const auto bytes = static_cast<std::uint64_t>(pieces[i].count);
         if (skip + i >= ranges.size() || ranges[skip + i].bytes != bytes) {
@@ -199,17 +199,17 @@ class Move final : public ShmOperation {
             static_cast<std::int64_t>(std::min(total, begin + capacity_))};
   }
   std::size_t partOffset(int writer, int reader) const {
-    if (!plan_.personal) return 0;
+    if (!layout_.personal) return 0;
     return static_cast<std::size_t>(reader < writer ? reader : reader - 1) * capacity_;
   }
 
   void writeRound(std::uint64_t round, Budget& budget) {
     std::byte* slot = board().contribution(board().me(), first_ + round);
-    for (std::size_t i = 0; i < plan_.outgoing.size(); ++i) {
-      const auto [begin, end] = window(plan_.outgoing[i], round);
+    for (std::size_t i = 0; i < layout_.outgoing.size(); ++i) {
+      const auto [begin, end] = window(layout_.outgoing[i], round);
       if (begin == end) continue;
-      plan_.outgoing[i].gather(begin, end, slot + partOffset(board().me(), static_cast<int>(i)),
-                               Store::kCached);
+      layout_.outgoing[i].gather(begin, end, slot + partOffset(board().me(), static_cast<int>(i)),
+                                 Store::kCached);
       budget.charge(static_cast<std::size_t>(end - begin));
     }
   }
@@ -217,7 +217,7 @@ class Move final : public ShmOperation {
   // Reads what the next member has for this round; false if it is not there yet.
   bool readRound(Budget& budget) {
     if (readMember_ < board().size()) {
-      const Segments& stream = plan_.incoming[static_cast<std::size_t>(readMember_)];
+      const Segments& stream = layout_.incoming[static_cast<std::size_t>(readMember_)];
       const auto [begin, end] = window(stream, read_);
       if (begin < end) {
         if (!board().contributed(readMember_, first_ + read_)) return false;
@@ -239,7 +239,7 @@ class Move final : public ShmOperation {
   Advance advanceDirect(Budget& budget) {
     Advance result = Advance::kNothing;
     for (; readMember_ < board().size(); ++readMember_, position_ = 0) {
-      const Segments& stream = plan_.incoming[static_cast<std::size_t>(readMember_)];
+      const Segments& stream = layout_.incoming[static_cast<std::size_t>(readMember_)];
       while (position_ < stream.total()) {
         if (budget.spent()) return Advance::kSomething;
         const std::int64_t end =
@@ -265,7 +265,7 @@ class Move final : public ShmOperation {
     return board().allContributed(end_ - 1) ? Advance::kDone : result;
   }
 
-  MovePlan plan_;
+  MoveLayout layout_;
   Gate gate_;
   const bool gated_;
   std::size_t capacity_ = 0;
@@ -295,13 +295,13 @@ class Move final : public ShmOperation {
 
 }  // namespace
 
-OperationPtr makeMove(ShmContext& context, MovePlan plan) {
+OperationPtr makeMove(ShmContext& context, MoveLayout layout) {
   if (context.board.size() == 1) {  // nobody reads what goes to others
-    plan.outgoing.clear();
-    plan.longest = 0;
-    plan.longestIsLocal = false;
+    layout.outgoing.clear();
+    layout.longest = 0;
+    layout.longestIsLocal = false;
   }
-  return std::make_unique<Move>(context, std::move(plan));
+  return std::make_unique<Move>(context, std::move(layout));
 }
 
 }  // namespace farandole::collective::shm

@@ -273,7 +273,7 @@ bool PointToPoint::matchFrom(int source, std::uint64_t posted) {
   Channel& channel = board_.channel(source, board_.me());
   for (Receive* receive : receives_) {
     if (receive->matched() || !receive->status().ok()) continue;
-    if (receive->from_ != kAnyRank && receive->from_ != source) continue;
+    if (receive->from_ != kAnyMember && receive->from_ != source) continue;
     Envelope* oldest = nullptr;
     for (Envelope& envelope : channel.envelopes) {
       if (envelope.state.load(std::memory_order_acquire) != Envelope::kPosted) continue;

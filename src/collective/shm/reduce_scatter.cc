@@ -1,10 +1,9 @@
-#include "collective/shm/reduce_scatter.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "collective/shm/gate.h"
+#include "collective/shm/operations.h"
 
 namespace farandole::collective::shm {
 namespace {

@@ -13,7 +13,7 @@ namespace {
 // So many areas may wait for slower members before the next one is made.
 constexpr std::size_t kMostLate = 2;
 // A member that is away for longer (it computes, or never leaves) holds up nobody.
-constexpr Duration kPatience = std::chrono::seconds(1);
+constexpr Duration kJoinTimeout = std::chrono::seconds(1);
 constexpr Duration kGlance = std::chrono::microseconds(200);
 
 // Where the count lies behind the area.
@@ -76,7 +76,7 @@ void SharedAreas::collect() {
 }
 
 void SharedAreas::awaitSlower() {
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kJoinTimeout);
   while (late_.load(std::memory_order_relaxed) >= kMostLate && !deadline.passed() &&
          !neighbourhood_.failed()) {
     std::this_thread::sleep_for(kGlance);

@@ -4,12 +4,9 @@
 #include <numeric>
 
 #include "collective/local.h"
-#include "collective/shm/adasum.h"
-#include "collective/shm/allreduce.h"
-#include "collective/shm/move.h"
 #include "collective/shm/operation.h"
+#include "collective/shm/operations.h"
 #include "collective/shm/point_to_point.h"
-#include "collective/shm/reduce_scatter.h"
 
 namespace farandole::collective::shm {
 namespace {
@@ -20,7 +17,7 @@ class ShmCommunicator final : public Communicator {
                   int me)
       : context_(neighbourhood, area, std::move(members), me), pointToPoint_(context_) {}
 
-  int rank() const override { return context_.board.me(); }
+  int member() const override { return me(); }
   int size() const override { return context_.board.size(); }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,
@@ -33,7 +30,7 @@ class ShmCommunicator final : public Communicator {
 
   OperationPtr allgather(const void* in, void* out, std::span<const std::int64_t> counts,
                          DType dtype) override {
-    return collect(in, out, counts, dtype, kAnyRank);
+    return collect(in, out, counts, dtype, kAnyMember);
   }
   OperationPtr gather(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
                       int root) override {
@@ -41,67 +38,67 @@ class ShmCommunicator final : public Communicator {
   }
 
   OperationPtr broadcast(std::span<const Piece> pieces, DType dtype, int root) override {
-    MovePlan plan = emptyPlan();
+    MoveLayout layout = emptyLayout();
     std::vector<Piece> inBytes(pieces.begin(), pieces.end());
     for (Piece& piece : inBytes) piece.count *= static_cast<std::int64_t>(sizeOf(dtype));
     Segments stream(inBytes, 1);
-    plan.longest = plan.agreed = stream.bytes();
-    plan.sources[index(root)] = true;
-    if (rank() == root) {
-      plan.self = stream;
-      plan.outgoing.push_back(std::move(stream));
+    layout.longest = layout.agreed = stream.bytes();
+    layout.sources[index(root)] = true;
+    if (me() == root) {
+      layout.self = stream;
+      layout.outgoing.push_back(std::move(stream));
     } else {
-      plan.incoming[index(root)] = std::move(stream);
+      layout.incoming[index(root)] = std::move(stream);
     }
-    return makeMove(context_, std::move(plan));
+    return makeMove(context_, std::move(layout));
   }
 
   OperationPtr alltoall(const void* in, std::span<const std::int64_t> sendCounts, void* out,
                         std::span<const std::int64_t> receiveCounts, DType dtype) override {
-    MovePlan plan = emptyPlan();
-    plan.personal = true;
-    plan.longestIsLocal = size() > 1;
-    plan.outgoing.resize(index(size()));
-    plan.sources.assign(index(size()), true);
+    MoveLayout layout = emptyLayout();
+    layout.personal = true;
+    layout.longestIsLocal = size() > 1;
+    layout.outgoing.resize(index(size()));
+    layout.sources.assign(index(size()), true);
     const std::byte* from = static_cast<const std::byte*>(in);
     std::byte* to = static_cast<std::byte*>(out);
     for (int member = 0; member < size(); ++member) {
       const std::size_t sent = bytesOf(sendCounts[index(member)], dtype);
       const std::size_t received = bytesOf(receiveCounts[index(member)], dtype);
-      if (member == rank()) {
-        plan.self = Segments(from, to, std::min(sent, received));
+      if (member == me()) {
+        layout.self = Segments(from, to, std::min(sent, received));
       } else {
-        plan.outgoing[index(member)] = Segments(from, nullptr, sent);
-        plan.incoming[index(member)] = Segments(nullptr, to, received);
-        plan.longest = std::max<std::uint64_t>({plan.longest, sent, received});
+        layout.outgoing[index(member)] = Segments(from, nullptr, sent);
+        layout.incoming[index(member)] = Segments(nullptr, to, received);
+        layout.longest = std::max<std::uint64_t>({layout.longest, sent, received});
       }
       from += sent;
       to += received;
     }
-    return makeMove(context_, std::move(plan));
+    return makeMove(context_, std::move(layout));
   }
 
   OperationPtr scatter(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
                        int root) override {
-    MovePlan plan = emptyPlan();
-    plan.personal = true;
-    plan.sources[index(root)] = true;
-    plan.outgoing.resize(index(size()));
+    MoveLayout layout = emptyLayout();
+    layout.personal = true;
+    layout.sources[index(root)] = true;
+    layout.outgoing.resize(index(size()));
     const std::byte* from = static_cast<const std::byte*>(in);
     for (int member = 0; member < size(); ++member) {
       const std::size_t bytes = bytesOf(counts[index(member)], dtype);
-      if (member == root && rank() == root) plan.self = Segments(from, out, bytes);
-      if (member != root && rank() == root) {
-        plan.outgoing[index(member)] = Segments(from, nullptr, bytes);
+      if (member == root && me() == root) layout.self = Segments(from, out, bytes);
+      if (member != root && me() == root) {
+        layout.outgoing[index(member)] = Segments(from, nullptr, bytes);
       }
-      if (member != root) plan.longest = std::max<std::uint64_t>(plan.longest, bytes);
-      if (rank() == root) from += bytes;
-      plan.agreed += bytes;
+      if (member != root) layout.longest = std::max<std::uint64_t>(layout.longest, bytes);
+      if (me() == root) from += bytes;
+      layout.agreed += bytes;
     }
-    if (rank() != root) {
-      plan.incoming[index(root)] = Segments(nullptr, out, bytesOf(counts[index(rank())], dtype));
+    if (me() != root) {
+      layout.incoming[index(root)] = Segments(nullptr, out, bytesOf(counts[index(me())], dtype));
     }
-    return makeMove(context_, std::move(plan));
+    return makeMove(context_, std::move(layout));
   }
 
   OperationPtr reducescatter(const void* in, void* out, std::span<const std::int64_t> counts,
@@ -136,6 +133,8 @@ class ShmCommunicator final : public Communicator {
   Statistics statistics() const override { return {context_.zeroCopyBytes}; }
 
  private:
+  int me() const { return context_.board.me(); }
+
   static std::size_t index(int member) { return static_cast<std::size_t>(member); }
   static std::size_t bytesOf(std::int64_t count, DType dtype) {
     return static_cast<std::size_t>(count) * sizeOf(dtype);
@@ -149,31 +148,31 @@ class ShmCommunicator final : public Communicator {
     return local(std::span(&piece, 1), reduction);
   }
 
-  MovePlan emptyPlan() const {
-    MovePlan plan;
-    plan.incoming.resize(index(size()));
-    plan.sources.resize(index(size()));
-    return plan;
+  MoveLayout emptyLayout() const {
+    MoveLayout layout;
+    layout.incoming.resize(index(size()));
+    layout.sources.resize(index(size()));
+    return layout;
   }
 
   // Allgather; or gather, which only the root reads.
   OperationPtr collect(const void* in, void* out, std::span<const std::int64_t> counts, DType dtype,
                        int root) {
-    MovePlan plan = emptyPlan();
-    const bool reads = root == kAnyRank || root == rank();
+    MoveLayout layout = emptyLayout();
+    const bool reads = root == kAnyMember || root == me();
     std::byte* to = static_cast<std::byte*>(out);
     for (int member = 0; member < size(); ++member) {
       const std::size_t bytes = bytesOf(counts[index(member)], dtype);
       const bool sends = member != root && bytes > 0;
-      if (sends) plan.longest = std::max<std::uint64_t>(plan.longest, bytes);
-      plan.sources[index(member)] = sends;
-      if (sends && member == rank()) plan.outgoing.emplace_back(in, nullptr, bytes);
-      if (reads && member == rank()) plan.self = Segments(in, to, bytes);
-      if (reads && member != rank()) plan.incoming[index(member)] = Segments(nullptr, to, bytes);
+      if (sends) layout.longest = std::max<std::uint64_t>(layout.longest, bytes);
+      layout.sources[index(member)] = sends;
+      if (sends && member == me()) layout.outgoing.emplace_back(in, nullptr, bytes);
+      if (reads && member == me()) layout.self = Segments(in, to, bytes);
+      if (reads && member != me()) layout.incoming[index(member)] = Segments(nullptr, to, bytes);
       if (reads) to += bytes;
-      plan.agreed += bytes;
+      layout.agreed += bytes;
     }
-    return makeMove(context_, std::move(plan));
+    return makeMove(context_, std::move(layout));
   }
 
   ShmContext context_;

@@ -25,31 +25,31 @@ constexpr std::size_t bytesOf(int sizeClass) { return std::size_t{1} << sizeClas
 Tuner::Tuner(Board& board)
     : board_(board), classes_(static_cast<std::size_t>(SharedChoices::kClasses)) {
   const std::size_t most = board.layout().partBytes();
-  plans_ = {{{true, 0, Store::kCached},
-             {false, std::min(most, 16 * kTunerKibi), Store::kCached},
-             {false, std::min(most, 64 * kTunerKibi), Store::kCached},
-             {false, most, Store::kCached},
-             {false, most, Store::kStreaming}}};
+  layouts_ = {{{true, 0, Store::kCached},
+               {false, std::min(most, 16 * kTunerKibi), Store::kCached},
+               {false, std::min(most, 64 * kTunerKibi), Store::kCached},
+               {false, most, Store::kCached},
+               {false, most, Store::kStreaming}}};
 }
 
-const ExchangePlan& Tuner::plan(const Choice& choice) const {
-  return plans_[static_cast<std::size_t>(choice.exchange)];
+const ExchangeLayout& Tuner::layout(const Choice& choice) const {
+  return layouts_[static_cast<std::size_t>(choice.exchange)];
 }
 
 // By the size class alone: the same on all members.
-bool Tuner::allowed(int sizeClass, int plan) const {
+bool Tuner::allowed(int sizeClass, int layout) const {
   const std::size_t bytes = bytesOf(sizeClass);
-  const auto index = static_cast<std::size_t>(plan);
-  if (plan == 0)
+  const auto index = static_cast<std::size_t>(layout);
+  if (layout == 0)
     return 2 * bytes <= std::min(board_.layout().contributionBytes(), 128 * kTunerKibi);
-  if (plan == 1) return true;
-  // Plans that the layout makes equal are one plan.
-  if (plans_[index].partBytes == plans_[index - 1].partBytes &&
-      plans_[index].store == plans_[index - 1].store) {
+  if (layout == 1) return true;
+  // Layouts that the size of a slot makes equal are one layout.
+  if (layouts_[index].partBytes == layouts_[index - 1].partBytes &&
+      layouts_[index].store == layouts_[index - 1].store) {
     return false;
   }
-  if (plans_[index].store == Store::kStreaming && bytes < 512 * kTunerKibi) return false;
-  return bytes >= plans_[index].partBytes * static_cast<std::size_t>(board_.size());
+  if (layouts_[index].store == Store::kStreaming && bytes < 512 * kTunerKibi) return false;
+  return bytes >= layouts_[index].partBytes * static_cast<std::size_t>(board_.size());
 }
 
 int Tuner::defaultExchange(int sizeClass) const {
@@ -73,7 +73,7 @@ Tuner::Choice Tuner::begin(std::size_t bytes) {
   // 0 means not chosen yet; anything that makes no sense here is taken for that too.
   const int exchange = static_cast<int>(entry & 0xff) - 1;
   const int direct = static_cast<int>(entry >> 8 & 0xff) - 1;
-  choice.exchange = exchange >= 0 && exchange < kPlans && allowed(choice.sizeClass, exchange)
+  choice.exchange = exchange >= 0 && exchange < kLayouts && allowed(choice.sizeClass, exchange)
                         ? exchange
                         : defaultExchange(choice.sizeClass);
   choice.direct = direct == 0 || direct == 1 ? direct : defaultDirect(choice.sizeClass);
@@ -87,12 +87,12 @@ void Tuner::end(const Choice& choice, bool wasDirect, std::int64_t nanoseconds) 
   // Sizes of one class differ by up to a factor of two: compared by picoseconds per byte.
   const auto pace = static_cast<std::int64_t>(static_cast<double>(nanoseconds) * 1000.0 /
                                               static_cast<double>(choice.bytes | 1));
-  // A direct operation also speaks for its plan: one shot, which never is direct, has to beat it.
+  // A direct operation also speaks for its layout: one shot, which never is direct, has to beat it.
   state.exchange[static_cast<std::size_t>(choice.exchange)].add(pace);
   if (wasDirect) state.direct[static_cast<std::size_t>(choice.direct)].add(pace);
   const std::uint64_t number = choice.number + 2;
   const int exchange = next(state.exchange, number, defaultExchange(choice.sizeClass),
-                            [&](int plan) { return allowed(choice.sizeClass, plan); });
+                            [&](int layout) { return allowed(choice.sizeClass, layout); });
   int direct = choice.direct;
   if (wasDirect) {
     direct = next(state.direct, number, defaultDirect(choice.sizeClass), [](int) { return true; });

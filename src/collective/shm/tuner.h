@@ -19,7 +19,7 @@
 namespace farandole::collective::shm {
 
 // Ways for ordinary memory.
-struct ExchangePlan {
+struct ExchangeLayout {
   bool oneShot;           // everybody publishes everything and reduces everything
   std::size_t partBytes;  // otherwise: the part each member reduces in one round
   Store store;
@@ -33,13 +33,13 @@ class Tuner {
   struct Choice {
     std::size_t bytes = 0;
     int sizeClass = 0;
-    int exchange = 0;  // index of the plan
+    int exchange = 0;  // index of the layout
     int direct = 0;    // 1: streaming stores
     bool measured = false;
     std::uint64_t number = 0;  // of this class
   };
   Choice begin(std::size_t bytes);
-  const ExchangePlan& plan(const Choice& choice) const;
+  const ExchangeLayout& layout(const Choice& choice) const;
   Store directStore(const Choice& choice) const {
     return choice.direct != 0 ? Store::kStreaming : Store::kCached;
   }
@@ -48,7 +48,7 @@ class Tuner {
   void end(const Choice& choice, bool wasDirect, std::int64_t nanoseconds);
 
  private:
-  static constexpr int kPlans = 5;
+  static constexpr int kLayouts = 5;
   static constexpr int kSamples = 4;
 
   // The last few times of one way. The best of them counts: page faults and busy moments only ever
@@ -66,10 +66,10 @@ class Tuner {
   };
   struct ClassState {
     std::uint64_t number = 0;
-    std::array<Record, kPlans> exchange;
+    std::array<Record, kLayouts> exchange;
     std::array<Record, 2> direct;
   };
-  bool allowed(int sizeClass, int plan) const;
+  bool allowed(int sizeClass, int layout) const;
   int defaultExchange(int sizeClass) const;
   int defaultDirect(int sizeClass) const;
   template <std::size_t N, typename Allowed>
@@ -77,7 +77,7 @@ class Tuner {
            Allowed isAllowed) const;
 
   Board& board_;
-  std::array<ExchangePlan, kPlans> plans_;
+  std::array<ExchangeLayout, kLayouts> layouts_;
   std::vector<ClassState> classes_;
 };
 

@@ -1,7 +1,7 @@
 // A small authenticated echo over TCP: whether two hosts can really talk to each other, on which
 // address and port, how fast, and with large messages too.
 //
-// After the handshake of bootstrap/handshake.h, a visitor sends a length (u32, little-endian) and
+// After the handshake of crypto/handshake.h, a visitor sends a length (u32, little-endian) and
 // as many bytes, and gets the bytes back; at most kEchoRounds times. A stranger gets nothing but
 // the greeting, which depends on no secret, and is dropped after 5 s at the latest.
 #pragma once

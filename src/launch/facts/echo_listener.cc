@@ -10,13 +10,12 @@
 #include <cstring>
 #include <list>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/thread.h"
-#include "bootstrap/handshake.h"
+#include "crypto/handshake.h"
 #include "launch/facts/echo.h"
 #include "launch/facts/echo_wire.h"
 
@@ -30,11 +29,11 @@ constexpr std::size_t kMostVisitors = 256;
 // Not in the unnamed namespace: EchoListener::Shared holds them.
 class EchoConversation {
  public:
-  EchoConversation(UniqueFd fd, const bootstrap::JobKey& key, const std::string& who)
+  EchoConversation(UniqueFd fd, const crypto::JobKey& key, const std::string& who)
       : fd_(std::move(fd)),
         who_(who),
         handshake_(key, kEchoPurpose),
-        deadline_(Deadline::after(bootstrap::kHandshakeTime)) {}
+        deadline_(Deadline::after(crypto::kHandshakeTime)) {}
 
   bool greet() { return handshake_.greet(fd_.get()).ok(); }
   int fd() const { return fd_.get(); }
@@ -53,7 +52,7 @@ class EchoConversation {
     if (!known.ok()) return false;
     if (!known.value()) return true;
     admitted_ = handshake_.conclude(fd_.get(), Code::kOk, who_).ok();
-    deadline_ = Deadline::after(bootstrap::kHandshakeTime);
+    deadline_ = Deadline::after(crypto::kHandshakeTime);
     return admitted_;
   }
 
@@ -89,7 +88,7 @@ class EchoConversation {
 
   UniqueFd fd_;
   const std::string& who_;  // the listener's
-  bootstrap::ListenerHandshake handshake_;
+  crypto::ListenerHandshake handshake_;
   Deadline deadline_;
   bool admitted_ = false;
   int rounds_ = 0;
@@ -141,11 +140,10 @@ int portOf(int fd) {
 }  // namespace
 
 struct EchoListener::Shared {
-  Shared(bootstrap::JobKey jobKey, std::string name)
-      : key(std::move(jobKey)), who(std::move(name)) {}
+  Shared(crypto::JobKey jobKey, std::string name) : key(std::move(jobKey)), who(std::move(name)) {}
 
   // Constant after open(); the rest belongs to the thread.
-  bootstrap::JobKey key;
+  crypto::JobKey key;
   std::string who;
   UniqueFd listener;
   UniqueFd stop;
@@ -191,7 +189,7 @@ int EchoListener::port() const { return portOf(shared_->listener.get()); }
 
 Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secretHex,
                                                          PortRange range, const std::string& who) {
-  auto key = bootstrap::JobKey::make(kEchoJob, secretHex);
+  auto key = crypto::JobKey::make(kEchoJob, secretHex);
   if (!key.ok()) return key.status();
   auto shared = std::make_unique<Shared>(std::move(*key), who.substr(0, 64));
   Status why;
@@ -212,12 +210,7 @@ Result<std::unique_ptr<EchoListener>> EchoListener::open(const std::string& secr
   shared->stop.reset(::eventfd(0, EFD_CLOEXEC));
   if (!shared->stop) return Status::fromErrno("cannot create an eventfd", errno);
   Shared* served = shared.get();
-  const SignalsBlocked blocked;
-  try {
-    shared->thread = std::thread([served] { served->serve(); });
-  } catch (const std::system_error& error) {
-    return Status::unavailable(std::string("no thread can be started: ") + error.what());
-  }
+  FARANDOLE_ASSIGN_OR_RETURN(shared->thread, startThread("fd-echo", [served] { served->serve(); }));
   return std::unique_ptr<EchoListener>(new EchoListener(std::move(shared)));
 }
 

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <vector>
 
-#include "base/hex.h"
-#include "bootstrap/handshake.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
+#include "base/text.h"
+#include "crypto/handshake.h"
 #include "launch/facts/echo.h"
 #include "launch/facts/echo_wire.h"
 #include "launch/facts/tcp_probe.h"
@@ -55,12 +55,12 @@ Status explain(const TcpProbe& probe, const std::string& place) {
 Result<EchoTimes> echoTo(const std::string& address, int port, const std::string& secretHex,
                          std::size_t bytes, Deadline deadline) {
   if (bytes > kEchoMostBytes) return Status::invalid("too large a message for an echo");
-  auto key = bootstrap::JobKey::make(kEchoJob, secretHex);
+  auto key = crypto::JobKey::make(kEchoJob, secretHex);
   if (!key.ok()) return key.status();
   const std::string place = address + " port " + std::to_string(port);
   const TcpProbe probe = probeTcp(address, port, deadline);
   if (probe.state != TcpState::kOpen) return explain(probe, place);
-  auto verdict = bootstrap::visit(probe.fd.get(), *key, kEchoPurpose, bootstrap::Claim{}, deadline);
+  auto verdict = crypto::visit(probe.fd.get(), *key, kEchoPurpose, crypto::Claim{}, deadline);
   if (!verdict.ok()) {
     return Status(verdict.status().code() == Code::kTimeout ? Code::kTimeout : Code::kMismatch,
                   "somebody else answers at " + place + ": " + verdict.status().message());

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "bootstrap/handshake.h"
+#include "crypto/handshake.h"
 
 namespace farandole::launch::facts {
 
 // Neither an agent nor a meeting: a proof made here is worth nothing there.
-inline constexpr bootstrap::Purpose kEchoPurpose = static_cast<bootstrap::Purpose>(0x100);
+inline constexpr crypto::Purpose kEchoPurpose = static_cast<crypto::Purpose>(0x100);
 inline constexpr std::string_view kEchoJob = "farandole doctor";
 
 inline void storeLength(std::uint8_t* out, std::size_t value) {

@@ -16,7 +16,6 @@
 
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/hex.h"
 #include "base/text.h"
 #include "launch/facts/fact_items.h"
 #include "process/bounded_command.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "launch/hosts/name_lookup.h"
 
 namespace farandole::launch::facts {

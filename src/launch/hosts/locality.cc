@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/parallel.h"
+#include "base/thread.h"
 #include "launch/hosts/name_lookup.h"
 
 namespace farandole::launch::hosts {

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <thread>
 
-#include "base/mpi_ancestor.h"
 #include "bootstrap/unix_socket.h"
 #include "launch/mpi/ticket.h"
+#include "mpi_library/mpi_library.h"
 
 extern char** environ;
 
@@ -134,8 +134,8 @@ int lendMain(const std::vector<std::string>& words) {
   const int rank = rankOf(variables);
   if (rank < 0) return complain("this MPI's starter does not tell its processes their rank");
   // Its library must be the ranks', and only this process descends from it.
-  if (const auto starters = mpiAncestors(); !starters.empty()) {
-    variables.push_back(kMpiStarterVariable + ("=" + starters.front().string()));
+  if (const auto starters = mpi_library::mpiAncestors(); !starters.empty()) {
+    variables.push_back(mpi_library::kMpiStarterVariable + ("=" + starters.front().string()));
   }
   const std::string fdText = text("PMI_FD");
   UniqueFd manager(fdText.empty() ? -1 : std::atoi(fdText.c_str()));

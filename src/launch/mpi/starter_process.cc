@@ -14,7 +14,7 @@
 #include "launch/mpi/scratch.h"
 #include "launch/mpi/starter_environment.h"
 #include "process/bounded_command.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 #include "process/spawn.h"
 
 extern char** environ;

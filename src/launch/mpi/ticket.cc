@@ -12,8 +12,8 @@
 #include <unordered_set>
 
 #include "base/fd_passing.h"
-#include "base/mpi_ancestor.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
+#include "mpi_library/mpi_library.h"
 
 namespace farandole::launch::mpi {
 namespace {
@@ -64,7 +64,7 @@ std::string ticketSocket(std::string_view job, int rank) {
 }
 
 bool isMpiVariable(std::string_view entry) {
-  if (nameOf(entry) == kMpiStarterVariable) return true;
+  if (nameOf(entry) == mpi_library::kMpiStarterVariable) return true;
   return std::any_of(std::begin(kFamilies), std::end(kFamilies),
                      [&](std::string_view family) { return entry.starts_with(family); });
 }

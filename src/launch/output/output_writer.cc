@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "base/own_link.h"
+#include "base/files.h"
 
 namespace farandole::launch::output {
 namespace {

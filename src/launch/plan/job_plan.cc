@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "launch/plan/cpu_sets.h"
 #include "process/command_lookup.h"
 #include "process/cpus.h"

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <vector>
 
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
 #include "launch/facts/facts.h"
 #include "launch/remote/tree.h"
 #include "process/cpus.h"

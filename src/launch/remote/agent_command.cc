@@ -7,7 +7,7 @@
 #include "launch/remote/agent.h"
 #include "launch/remote/pushed_tree.h"
 #include "launch/remote/tree.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::launch::remote {
 

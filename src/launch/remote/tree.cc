@@ -12,7 +12,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/hex.h"
+#include "base/text.h"
 
 namespace farandole::launch::remote {
 namespace {

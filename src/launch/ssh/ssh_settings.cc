@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/aes_instructions.h"
 #include "base/clock.h"
-#include "base/parallel.h"
+#include "base/thread.h"
+#include "crypto/aes_instructions.h"
 #include "process/bounded_command.h"
 
 namespace farandole::launch::ssh {
@@ -60,7 +60,7 @@ void learnSettings(const std::vector<SshTarget*>& targets, const SshOptions& opt
         process::runBounded(sshQuestion(target, options), deadline);
     if (!settings.succeeded()) return;
     target.reachedAt = sshRoute(settings.out, bareHost(target.host)).host;
-    if (hasAesInstructions()) target.ciphers = fasterCiphers(settings.out);
+    if (crypto::hasAesInstructions()) target.ciphers = fasterCiphers(settings.out);
   });
 }
 

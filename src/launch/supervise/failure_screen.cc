@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <map>
 
-#include "base/rank_list.h"
+#include "base/text.h"
 
 namespace farandole::launch::supervise {
 namespace {

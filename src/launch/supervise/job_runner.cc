@@ -9,9 +9,9 @@
 #include <cstring>
 #include <map>
 
-#include "base/parallel.h"
-#include "base/rank_list.h"
-#include "bootstrap/unix_socket.h"
+#include "base/posix.h"
+#include "base/text.h"
+#include "base/thread.h"
 #include "launch/hosts/name_lookup.h"
 #include "launch/remote/agent.h"
 #include "launch/remote/master_address.h"

@@ -41,7 +41,7 @@ void sets() {
     must(made.status(), "a pair");
     mine.push_back(std::move(made).value());
     ranks.push_back(pair);
-    if (mine.back()->rank() != (me == pair[0] ? 0 : 1)) fail("the members' order is not ours");
+    if (mine.back()->member() != (me == pair[0] ? 0 : 1)) fail("the members' order is not ours");
   }
   for (int round = 0; round < 20; ++round) {
     std::vector<std::vector<float>> data(mine.size() + 1, std::vector<float>(30'000));
@@ -118,7 +118,7 @@ void lost() {
   const auto engine = startEngine();
   const auto all = everybody(*engine);
   run(all->barrier(), "barrier");
-  if (all->rank() == 1) std::exit(3);
+  if (all->member() == 1) std::exit(3);
   run(all->barrier(), "a barrier without rank 1");
 }
 
@@ -127,7 +127,7 @@ void killed() {
   const auto engine = startEngine();
   const auto all = everybody(*engine);
   run(all->barrier(), "barrier");
-  if (all->rank() == 1) raise(SIGKILL);
+  if (all->member() == 1) raise(SIGKILL);
   run(all->barrier(), "a barrier without rank 1");
 }
 
@@ -136,12 +136,13 @@ void waiting() {
   const auto engine = startEngine();
   const auto all = everybody(*engine);
   run(all->barrier(), "barrier");
-  if (all->rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  if (all->member() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   const double before = processorSeconds();
   run(all->barrier(), "barrier");
   const double used = processorSeconds() - before;
-  if (all->rank() == 1) std::printf("waited with %.0f ms of processor time\n", used * 1000);
-  if (all->rank() != 0 && used > 1.0) fail("waiting burns a core: " + std::to_string(used) + " s");
+  if (all->member() == 1) std::printf("waited with %.0f ms of processor time\n", used * 1000);
+  if (all->member() != 0 && used > 1.0)
+    fail("waiting burns a core: " + std::to_string(used) + " s");
 }
 
 }  // namespace farandole::test

@@ -9,7 +9,7 @@ namespace farandole::test {
 namespace {
 
 using collective::Communicator;
-using collective::kAnyRank;
+using collective::kAnyMember;
 using collective::Received;
 
 std::vector<std::uint8_t> content(std::size_t bytes, int seed) {
@@ -32,7 +32,7 @@ void crowd(Communicator& all, std::size_t bytes) {
   in.reserve(received.size());
   for (int to = 0; to < all.size(); ++to) {
     for (int i = 0; i < kTags; ++i) {
-      out.push_back(content(bytes, all.rank() * 10 + i));
+      out.push_back(content(bytes, all.member() * 10 + i));
       operations.push_back(all.send(out.back().data(), bytes, to, tag(i)));
     }
   }
@@ -61,7 +61,7 @@ void crowd(Communicator& all, std::size_t bytes) {
 // The first of two of the same tag comes first, also from anybody.
 void order(Communicator& all) {
   const std::uint64_t values[] = {1, 2, 3};
-  if (all.rank() != 0) {
+  if (all.member() != 0) {
     for (const std::uint64_t& value : values) run(all.send(&value, sizeof value, 0, 7), "send");
     return;
   }
@@ -69,7 +69,7 @@ void order(Communicator& all) {
   for (int i = 0; i < 3 * (all.size() - 1); ++i) {
     std::uint64_t value = 0;
     Received received;
-    run(all.receive(&value, sizeof value, kAnyRank, 7, &received), "receive from anybody");
+    run(all.receive(&value, sizeof value, kAnyMember, 7, &received), "receive from anybody");
     if (received.bytes != sizeof value || received.source <= 0) fail("anybody: wrong envelope");
     std::uint64_t& before = last[static_cast<std::size_t>(received.source)];
     if (value != before + 1) fail("messages of one tag overtook each other");
@@ -80,15 +80,15 @@ void order(Communicator& all) {
 void tooSmall(Communicator& all, std::size_t bytes) {
   auto data = content(bytes, 0);
   Status status;
-  if (all.rank() == 0) {
+  if (all.member() == 0) {
     const auto send = all.send(data.data(), bytes, 1, 3);
     status = drive(*send, "too large");
-  } else if (all.rank() == 1) {
+  } else if (all.member() == 1) {
     Received received;
-    const auto receive = all.receive(data.data(), bytes - 1, kAnyRank, 3, &received);
+    const auto receive = all.receive(data.data(), bytes - 1, kAnyMember, 3, &received);
     status = drive(*receive, "too small");
   }
-  if (all.rank() < 2) {
+  if (all.member() < 2) {
     const bool named = status.message().find(std::to_string(bytes)) != std::string::npos &&
                        status.message().find(std::to_string(bytes - 1)) != std::string::npos;
     if (status.code() != Code::kMismatch || !named) fail("too small: " + status.message());
@@ -99,7 +99,7 @@ void tooSmall(Communicator& all, std::size_t bytes) {
 // Given up before anybody took it: the receiver is told, and the next message is not disturbed.
 void givenUp(Communicator& all) {
   auto data = content(100'000, 1);
-  if (all.rank() == 0) {
+  if (all.member() == 0) {
     {
       const auto lost = all.send(data.data(), data.size(), 1, 9);
       static_cast<void>(lost->progress());
@@ -108,7 +108,7 @@ void givenUp(Communicator& all) {
     run(all.send(data.data(), data.size(), 1, 9), "after giving up");
   } else {
     run(all.barrier(), "given up");
-    if (all.rank() != 1) return;
+    if (all.member() != 1) return;
     std::vector<std::uint8_t> taken(data.size());
     Received received;
     const auto receive = all.receive(taken.data(), taken.size(), 0, 9, &received);
@@ -135,7 +135,7 @@ void messages() {
     // A receive that nobody answers can be given up.
     int value = 0;
     Received received;
-    const auto never = all->receive(&value, sizeof value, kAnyRank, 99, &received);
+    const auto never = all->receive(&value, sizeof value, kAnyMember, 99, &received);
     static_cast<void>(never->progress());
   }
   run(all->barrier(), "the end");

@@ -8,7 +8,7 @@ namespace farandole::test {
 namespace {
 
 using collective::Communicator;
-using collective::kAnyRank;
+using collective::kAnyMember;
 
 std::byte pattern(int from, int to, std::size_t i) {
   return static_cast<std::byte>((i * 31 + i / 256 + static_cast<std::size_t>(from * 7 + to)) % 251);
@@ -35,18 +35,18 @@ std::size_t sum(const std::vector<std::int64_t>& counts) {
 
 void collect(Communicator& all, const std::vector<std::int64_t>& counts, int root) {
   const std::string what =
-      (root == kAnyRank ? "allgather of " : "gather of ") + std::to_string(counts.back());
-  const auto mine = static_cast<std::size_t>(counts[static_cast<std::size_t>(all.rank())]);
+      (root == kAnyMember ? "allgather of " : "gather of ") + std::to_string(counts.back());
+  const auto mine = static_cast<std::size_t>(counts[static_cast<std::size_t>(all.member())]);
   Buffer in(mine);
   Buffer out(sum(counts));
-  write(in.at(0), mine, all.rank(), 0);
-  if (root == kAnyRank) {
+  write(in.at(0), mine, all.member(), 0);
+  if (root == kAnyMember) {
     run(all.allgather(in.data(), out.data(), counts, DType::kInt8), what);
   } else {
-    run(all.gather(in.data(), all.rank() == root ? out.data() : nullptr, counts, DType::kInt8,
+    run(all.gather(in.data(), all.member() == root ? out.data() : nullptr, counts, DType::kInt8,
                    root),
         what);
-    if (all.rank() != root) return;
+    if (all.member() != root) return;
   }
   std::size_t at = 0;
   for (int member = 0; member < all.size(); ++member) {
@@ -58,7 +58,7 @@ void collect(Communicator& all, const std::vector<std::int64_t>& counts, int roo
 }
 
 void scatterOnce(Communicator& all, const std::vector<std::int64_t>& counts, int root) {
-  const auto mine = static_cast<std::size_t>(counts[static_cast<std::size_t>(all.rank())]);
+  const auto mine = static_cast<std::size_t>(counts[static_cast<std::size_t>(all.member())]);
   Buffer in(sum(counts));
   Buffer out(mine);
   std::size_t at = 0;
@@ -67,9 +67,10 @@ void scatterOnce(Communicator& all, const std::vector<std::int64_t>& counts, int
     write(in.at(at), bytes, root, member);
     at += bytes;
   }
-  run(all.scatter(all.rank() == root ? in.data() : nullptr, out.data(), counts, DType::kInt8, root),
+  run(all.scatter(all.member() == root ? in.data() : nullptr, out.data(), counts, DType::kInt8,
+                  root),
       "scatter");
-  expect(out.at(0), mine, root, all.rank(), "scatter");
+  expect(out.at(0), mine, root, all.member(), "scatter");
   out.checkGuard("scatter");
 }
 
@@ -80,22 +81,22 @@ void alltoallOnce(Communicator& all, std::int64_t base) {
   std::vector<std::int64_t> sent;
   std::vector<std::int64_t> received;
   for (int member = 0; member < all.size(); ++member) {
-    sent.push_back(count(all.rank(), member));
-    received.push_back(count(member, all.rank()));
+    sent.push_back(count(all.member(), member));
+    received.push_back(count(member, all.member()));
   }
   Buffer in(sum(sent));
   Buffer out(sum(received));
   std::size_t at = 0;
   for (int member = 0; member < all.size(); ++member) {
     const auto bytes = static_cast<std::size_t>(sent[static_cast<std::size_t>(member)]);
-    write(in.at(at), bytes, all.rank(), member);
+    write(in.at(at), bytes, all.member(), member);
     at += bytes;
   }
   run(all.alltoall(in.data(), sent, out.data(), received, DType::kUint8), "alltoall");
   at = 0;
   for (int member = 0; member < all.size(); ++member) {
     const auto bytes = static_cast<std::size_t>(received[static_cast<std::size_t>(member)]);
-    expect(out.at(at), bytes, member, all.rank(), "alltoall");
+    expect(out.at(at), bytes, member, all.member(), "alltoall");
     at += bytes;
   }
   out.checkGuard("alltoall");
@@ -112,7 +113,7 @@ void broadcastOnce(Communicator& all, const std::vector<std::int64_t>& counts, i
     const auto bytes = static_cast<std::size_t>(count) * 4;
     in.emplace_back(bytes);
     out.emplace_back(bytes);
-    write(in.back().at(0), bytes, all.rank(), 0);
+    write(in.back().at(0), bytes, all.member(), 0);
     pieces.push_back({in.back().data(), inPlace ? in.back().data() : out.back().data(), count});
   }
   run(all.broadcast(pieces, DType::kFloat32, root), "broadcast");
@@ -131,7 +132,7 @@ void moves() {
   for (const std::int64_t base : {0, 1, 1000, 600'000}) {
     const std::vector<std::int64_t> even(static_cast<std::size_t>(all->size()), base);
     for (const auto& counts : {even, uneven(all->size(), base)}) {
-      collect(*all, counts, kAnyRank);
+      collect(*all, counts, kAnyMember);
       for (const int root : {0, all->size() - 1}) {
         collect(*all, counts, root);
         scatterOnce(*all, counts, root);
@@ -174,12 +175,12 @@ void large() {
   check(9, "large allgather");
   data.assign(data.size(), 0);
   run(all->gather(mine.data(), data.data(), counts, DType::kUint8, 0), "large gather");
-  if (all->rank() == 0) check(9, "large gather");
+  if (all->member() == 0) check(9, "large gather");
 
   collective::Received received;
-  data.assign(static_cast<std::size_t>(count), static_cast<std::uint8_t>(all->rank()));
-  if (all->rank() == 0) run(all->send(data.data(), data.size(), 1, 0), "large send");
-  if (all->rank() == 1) {
+  data.assign(static_cast<std::size_t>(count), static_cast<std::uint8_t>(all->member()));
+  if (all->member() == 0) run(all->send(data.data(), data.size(), 1, 0), "large send");
+  if (all->member() == 1) {
     run(all->receive(data.data(), data.size(), 0, 0, &received), "large receive");
     if (received.bytes != data.size()) fail("large receive: a part is missing");
     check(0, "large receive");

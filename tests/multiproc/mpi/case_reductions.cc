@@ -27,7 +27,7 @@ void allreduceOnce(Communicator& all, DType dtype, ReduceOp op, std::int64_t cou
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeOf(dtype);
   Buffer in(bytes);
   Buffer out(bytes);
-  fill(in.at(0), count, dtype, op, all.rank());
+  fill(in.at(0), count, dtype, op, all.member());
   const Piece piece{in.data(), inPlace ? in.data() : out.data(), count};
   run(all.allreduce(std::span(&piece, 1), dtype, op, {}), what);
   Buffer& result = inPlace ? in : out;
@@ -43,7 +43,7 @@ void fused(Communicator& all, DType dtype, ReduceOp op) {
   std::vector<Piece> pieces;
   for (const std::int64_t count : counts) {
     Buffer& buffer = buffers.emplace_back(static_cast<std::size_t>(count) * sizeOf(dtype));
-    fill(buffer.at(0), count, dtype, op, all.rank(), count);
+    fill(buffer.at(0), count, dtype, op, all.member(), count);
     pieces.push_back({buffer.data(), buffer.data(), count});
   }
   run(all.allreduce(pieces, dtype, op, {}), what);
@@ -61,13 +61,13 @@ void manyChunks(Communicator& all, DType dtype, int round) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < 100; ++i) {
     std::byte* const at = buffer.at(i * bytes);
-    fill(at, kEach, dtype, ReduceOp::kSum, all.rank(), static_cast<std::int64_t>(i * 1013));
+    fill(at, kEach, dtype, ReduceOp::kSum, all.member(), static_cast<std::int64_t>(i * 1013));
     pieces.push_back({at, at, kEach});
   }
   const auto operation = all.allreduce(pieces, dtype, ReduceOp::kSum, {});
   for (int i = 0; operation->progress() == collective::Progress::kPending; ++i) {
-    if ((i * 7 + all.rank() * 3 + round) % 5 == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds((all.rank() + round) % 3));
+    if ((i * 7 + all.member() * 3 + round) % 5 == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds((all.member() + round) % 3));
     }
   }
   must(operation->status(), "many chunks");
@@ -85,13 +85,13 @@ void reduceScatterOnce(Communicator& all, DType dtype, ReduceOp op, std::int64_t
   std::int64_t before = 0;
   for (int i = 0; i < all.size(); ++i) {
     counts.push_back(i == 1 ? 0 : base + i);
-    if (i < all.rank()) before += counts.back();
+    if (i < all.member()) before += counts.back();
     total += counts.back();
   }
-  const std::int64_t mine = counts[static_cast<std::size_t>(all.rank())];
+  const std::int64_t mine = counts[static_cast<std::size_t>(all.member())];
   Buffer in(static_cast<std::size_t>(total) * sizeOf(dtype));
   Buffer out(static_cast<std::size_t>(mine) * sizeOf(dtype));
-  fill(in.at(0), total, dtype, op, all.rank());
+  fill(in.at(0), total, dtype, op, all.member());
   run(all.reducescatter(in.data(), out.data(), counts, dtype, op, {}), what);
   expectReduced(out.at(0), mine, dtype, op, firstRanks(all.size()), what, before);
   out.checkGuard(what);
@@ -105,10 +105,10 @@ void reduceOnce(Communicator& all, DType dtype, ReduceOp op, std::int64_t count,
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeOf(dtype);
   Buffer in(bytes);
   Buffer out(bytes);
-  fill(in.at(0), count, dtype, op, all.rank());
-  void* const to = all.rank() == root ? out.data() : nullptr;
+  fill(in.at(0), count, dtype, op, all.member());
+  void* const to = all.member() == root ? out.data() : nullptr;
   run(all.reduce(in.data(), to, count, dtype, op, {}, root), what);
-  if (all.rank() != root) return;
+  if (all.member() != root) return;
   expectReduced(out.at(0), count, dtype, op, firstRanks(all.size()), what);
   out.checkGuard(what);
 }
@@ -132,16 +132,16 @@ void expect(T got, T want, const char* what) {
 
 void specialValues(Communicator& all, std::size_t count) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const auto mine = static_cast<float>(all.rank());
+  const auto mine = static_cast<float>(all.member());
   std::vector<float> values(count, mine);
-  values[0] = all.rank() == all.size() - 1 ? nan : mine;
+  values[0] = all.member() == all.size() - 1 ? nan : mine;
   for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kSum}) {
     const auto got = allreduced(all, values, DType::kFloat32, op, {});
     if (!std::isnan(got[0])) fail("a NaN was lost");
     if (std::isnan(got[1])) fail("a NaN was invented");
   }
   // 1 + 2^-11 + …: lost if the sum were rounded to float16 after each step.
-  std::vector<std::uint16_t> halves(count, floatToHalf(all.rank() == 0 ? 1.0f : 0x1p-11f));
+  std::vector<std::uint16_t> halves(count, floatToHalf(all.member() == 0 ? 1.0f : 0x1p-11f));
   const auto sum = allreduced(all, halves, DType::kFloat16, ReduceOp::kSum, {});
   const float exact = 1.0f + static_cast<float>(all.size() - 1) * 0x1p-11f;
   expect<int>(sum[0], floatToHalf(exact), "float16 sum");
@@ -150,7 +150,7 @@ void specialValues(Communicator& all, std::size_t count) {
 
 void scales(Communicator& all, std::size_t count) {
   const int n = all.size();
-  std::vector<float> floats(count, static_cast<float>(all.rank() + 1));
+  std::vector<float> floats(count, static_cast<float>(all.member() + 1));
   const auto total = static_cast<float>(n * (n + 1) / 2);
   expect(allreduced(all, floats, DType::kFloat32, ReduceOp::kSum, {2.0, 0.25, 1})[0],
          total * 2.0f * 0.25f, "scaled float");
@@ -163,7 +163,7 @@ void scales(Communicator& all, std::size_t count) {
   std::vector<std::int32_t> ints(count, -7);
   expect(allreduced(all, ints, DType::kInt32, ReduceOp::kAverage, {})[count - 1], -7,
          "average of integers");
-  std::vector<std::uint8_t> truths(count, all.rank() == 0 ? 7 : 0);
+  std::vector<std::uint8_t> truths(count, all.member() == 0 ? 7 : 0);
   expect<int>(allreduced(all, truths, DType::kBool, ReduceOp::kSum, {})[0], 1, "sum of truths");
   expect<int>(allreduced(all, truths, DType::kBool, ReduceOp::kMin, {})[0], n == 1 ? 1 : 0,
               "minimum of truths");
@@ -173,7 +173,7 @@ void adasum(Communicator& all, std::int64_t count) {
   // Equal vectors: their Adasum is the vector itself. Orthogonal ones: their sum.
   std::vector<float> equal(static_cast<std::size_t>(count), 0.5f);
   std::vector<float> own(static_cast<std::size_t>(count), 0.0f);
-  own[static_cast<std::size_t>(all.rank())] = static_cast<float>(all.rank() + 1);
+  own[static_cast<std::size_t>(all.member())] = static_cast<float>(all.member() + 1);
   const Piece pieces[] = {{equal.data(), equal.data(), count}, {own.data(), own.data(), count}};
   run(all.allreduce(pieces, DType::kFloat32, ReduceOp::kAdasum, {}), "adasum");
   for (std::size_t i = 0; i < equal.size(); ++i) {
@@ -225,7 +225,7 @@ void numbers() {
     // Sums that are rounded: all members must round alike.
     std::vector<float> values(100'003);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = std::sin(static_cast<float>(i) * 0.37f + static_cast<float>(all->rank()));
+      values[i] = std::sin(static_cast<float>(i) * 0.37f + static_cast<float>(all->member()));
     }
     allreduced(*all, values, DType::kFloat32, ReduceOp::kSum, {});
     allreduced(*all, values, DType::kFloat32, ReduceOp::kAverage, {0.1, 0.3, 1});

@@ -164,7 +164,7 @@ TEST_F(RequestTest, APeerIsAnotherRankOfTheSet) {
   request_.root = FARANDOLE_ANY_RANK;
   EXPECT_THAT(check(), HasSubstr("peer rank -1 is not a member"));
   EXPECT_EQ(checkAs(FARANDOLE_RECV), "");
-  EXPECT_EQ(checked_.meta.root, collective::kAnyRank);
+  EXPECT_EQ(checked_.meta.root, collective::kAnyMember);
 }
 TEST_F(RequestTest, ReductionsMustBeDefined) {
   request_.op = FARANDOLE_BAND;

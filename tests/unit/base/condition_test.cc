@@ -1,11 +1,11 @@
-#include "base/condition.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace farandole {
 namespace {

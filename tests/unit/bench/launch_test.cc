@@ -18,7 +18,7 @@
 #include "bench/launch_process.h"
 #include "bench/launch_remote.h"
 #include "bench/launch_report.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::bench {
 namespace {

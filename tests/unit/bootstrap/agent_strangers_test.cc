@@ -115,9 +115,10 @@ TEST(AgentStrangers, IdleStrangersDoNotKeepTheDoorShut) {
 }
 
 UniqueFd rawRank(const AgentServer& server, int rank, int size) {
-  Result<JobKey> key = JobKey::make(kJob, kSecret);
-  Result<Admission> admission = enter(server.address().substr(1), SOCK_STREAM, key.value(),
-                                      Purpose::kAgent, {rank, size, 0}, "the agent", soon());
+  Result<crypto::JobKey> key = crypto::JobKey::make(kJob, kSecret);
+  Result<Admission> admission =
+      enter(server.address().substr(1), SOCK_STREAM, key.value(), crypto::Purpose::kAgent,
+            {rank, size, 0}, "the agent", soon());
   EXPECT_TRUE(admission.ok()) << admission.status().message();
   return std::move(admission->fd);
 }

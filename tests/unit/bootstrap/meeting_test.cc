@@ -256,9 +256,9 @@ TEST(Meeting, ARankThatDiesInsideEndsTheMeeting) {
     }
     Rank me(address, 1, kRanks);
     Result<std::string> room = me.agent->get("e1/h0/meet", soon());
-    Result<JobKey> key = JobKey::make(kJob, kSecret);
-    Result<Admission> in = enter(room->substr(1), SOCK_SEQPACKET, key.value(), Purpose::kMeeting,
-                                 {1, kRanks, 1}, "the meeting", soon());
+    Result<crypto::JobKey> key = crypto::JobKey::make(kJob, kSecret);
+    Result<Admission> in = enter(room->substr(1), SOCK_SEQPACKET, key.value(),
+                                 crypto::Purpose::kMeeting, {1, kRanks, 1}, "the meeting", soon());
     if (!in.ok()) return in.status().message();
     Result<UniqueFd> self = openPidfd(::getpid());
     if (Status s = meeting::sendPresentation(in->fd.get(), 1, self->get(), me.arena.get(), soon());
@@ -330,8 +330,8 @@ TEST(Meeting, StrangersAndLiarsDoNotDisturb) {
         ::send(fd->get(), garbage.data(), garbage.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       fds.push_back(std::move(fd).value());
     }
-    Result<JobKey> key = JobKey::make(kJob, kSecret);
-    Result<Admission> in = enter(name, SOCK_SEQPACKET, key.value(), Purpose::kMeeting,
+    Result<crypto::JobKey> key = crypto::JobKey::make(kJob, kSecret);
+    Result<Admission> in = enter(name, SOCK_SEQPACKET, key.value(), crypto::Purpose::kMeeting,
                                  {2, kRanks, 1}, "the meeting", soon());
     if (!in.ok()) return in.status().message();
     const UniqueFd memory(::memfd_create("not a process", MFD_CLOEXEC));

@@ -76,7 +76,7 @@ void runCase(GroupMember& member, collective::Communicator& communicator, const 
   for (int rank = 0; rank < ranks; ++rank) {
     inputs.push_back(makeData(c.dtype, total, c.seed, rank));
   }
-  const Bytes& own = inputs[static_cast<std::size_t>(communicator.rank())];
+  const Bytes& own = inputs[static_cast<std::size_t>(communicator.member())];
   const Bytes expected = reduced(inputs, total, c.dtype, c.op, c.scale);
   // Pieces lie apart, one element between them.
   std::vector<Piece> pieces;

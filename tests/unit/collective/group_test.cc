@@ -60,8 +60,8 @@ TEST(Group, OverlappingSetsProgressIndependently) {
 TEST(Group, MembersInAnyOrder) {
   runGroup(3, [](GroupMember& member) {
     auto communicator = member.communicator({2, 0, 1}, 0);
-    EXPECT_EQ(communicator->rank(), (member.rank() + 1) % 3);
-    std::int64_t value = communicator->rank();
+    EXPECT_EQ(communicator->member(), (member.rank() + 1) % 3);
+    std::int64_t value = communicator->member();
     std::int64_t all[3] = {-1, -1, -1};
     const std::int64_t counts[3] = {1, 1, 1};
     ASSERT_TRUE(member.wait(communicator->allgather(&value, all, counts, DType::kInt64)).ok());

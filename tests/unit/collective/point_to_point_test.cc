@@ -33,8 +33,8 @@ TEST(PointToPoint, SizesAndMemories) {
           std::fill_n(memory, data.size(), std::byte{0});  // it may be reused at once
         } else {
           collective::Received received;
-          const Status status = member.wait(
-              communicator->receive(memory, data.size() + 1, collective::kAnyRank, tag, &received));
+          const Status status = member.wait(communicator->receive(
+              memory, data.size() + 1, collective::kAnyMember, tag, &received));
           ASSERT_TRUE(status.ok()) << status.message();
           ASSERT_EQ(received.source, 0);
           ASSERT_EQ(received.bytes, data.size());
@@ -130,7 +130,7 @@ TEST(PointToPoint, EverybodyToEverybodyBesideCollectives) {
                                member.rank() * ranks + peer));
         operations.push_back(communicator->send(out.back().data(), kCount * 4, peer, round));
         operations.push_back(communicator->receive(in[static_cast<std::size_t>(peer)].data(),
-                                                   kCount * 4, collective::kAnyRank, round,
+                                                   kCount * 4, collective::kAnyMember, round,
                                                    &received[static_cast<std::size_t>(peer)]));
       }
       std::vector<float> values(50000, 1.0F);

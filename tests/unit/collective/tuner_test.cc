@@ -83,7 +83,7 @@ TEST_F(TunerTest, NonsenseInSharedMemoryIsIgnored) {
   const Tuner::Choice choice = tuner.begin(std::size_t{1} << 20);
   EXPECT_GE(choice.exchange, 0);
   EXPECT_LT(choice.exchange, 5);
-  EXPECT_GT(tuner.plan(choice).partBytes, 0u);
+  EXPECT_GT(tuner.layout(choice).partBytes, 0u);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class FakeEngine final : public collective::Communicator {
   Status failure;
   collective::Received arrived;  // what a receive gets
 
-  int rank() const override { return rank_; }
+  int member() const override { return rank_; }
   int size() const override { return size_; }
   collective::OperationPtr allreduce(std::span<const collective::Piece> pieces, DType, ReduceOp op,
                                      Scale scale) override {

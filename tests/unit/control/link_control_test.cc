@@ -26,7 +26,7 @@ std::string textOf(const std::vector<std::byte>& bytes) {
 }
 
 bool soon(const auto& condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kWaitLimit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/report.h"
-#include "process/own_command.h"
+#include "process/command_lookup.h"
 
 namespace farandole::doctor {
 namespace {

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 Result<GlooEngine> engine() { return GlooEngine::load(test::paths::kGlooEngine); }
 
 Status finish(Operation& operation) {
-  const Deadline deadline = Deadline::after(test::kPatience);
+  const Deadline deadline = Deadline::after(test::kWaitLimit);
   while (operation.progress() == Progress::kPending && !deadline.passed()) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
@@ -79,7 +79,7 @@ TEST_P(Gloo, ReducesEverywhere) {
         std::vector<float> in(count);
         std::vector<float> out(count);
         for (std::size_t i = 0; i < count; ++i) {
-          in[i] = static_cast<float>((i % 1000) * static_cast<std::size_t>(me.rank() + 1));
+          in[i] = static_cast<float>((i % 1000) * static_cast<std::size_t>(me.member() + 1));
         }
         const Piece pieces[] = {{in.data(), out.data(), static_cast<std::int64_t>(count)}};
         Status status = finish(me.allreduce(pieces, DType::kFloat32, ReduceOp::kSum, {}));
@@ -91,8 +91,8 @@ TEST_P(Gloo, ReducesEverywhere) {
         }
         EXPECT_TRUE(right) << count;
         // Several pieces, in place, averaged.
-        std::vector<double> a(count, me.rank());
-        std::vector<double> b(3, 2.0 * me.rank());
+        std::vector<double> a(count, me.member());
+        std::vector<double> b(3, 2.0 * me.member());
         const Piece two[] = {{a.data(), a.data(), static_cast<std::int64_t>(count)},
                              {b.data(), b.data(), 3}};
         status = finish(me.allreduce(two, DType::kFloat64, ReduceOp::kAverage, {}));
@@ -100,7 +100,7 @@ TEST_P(Gloo, ReducesEverywhere) {
         EXPECT_EQ(a.back(), (n - 1) / 2.0);
         EXPECT_EQ(b.front(), n - 1.0);
       }
-      std::vector<std::int32_t> values(5, me.rank());
+      std::vector<std::int32_t> values(5, me.member());
       const Piece piece[] = {{values.data(), values.data(), 5}};
       ASSERT_TRUE(finish(me.allreduce(piece, DType::kInt32, ReduceOp::kMax, {})).ok());
       EXPECT_EQ(values, std::vector<std::int32_t>(5, n - 1));
@@ -113,7 +113,7 @@ TEST_P(Gloo, MovesDataAround) {
   ranks.all([](Communicator& me) {
     const int n = me.size();
     const auto size = static_cast<std::size_t>(n);
-    const auto mine = static_cast<std::size_t>(me.rank());
+    const auto mine = static_cast<std::size_t>(me.member());
     // allgather of uneven parts
     std::vector<std::int64_t> counts(size);
     std::vector<std::int32_t> expected;
@@ -121,23 +121,23 @@ TEST_P(Gloo, MovesDataAround) {
       counts[i] = static_cast<std::int64_t>(i * 1000);
       expected.insert(expected.end(), i * 1000, static_cast<std::int32_t>(i));
     }
-    const std::vector<std::int32_t> part(mine * 1000, me.rank());
+    const std::vector<std::int32_t> part(mine * 1000, me.member());
     std::vector<std::int32_t> whole(expected.size());
     EXPECT_TRUE(finish(me.allgather(part.data(), whole.data(), counts, DType::kInt32)).ok());
     EXPECT_EQ(whole, expected);
     for (int root = 0; root < n; ++root) {
       // broadcast
-      std::vector<std::int64_t> words(40000, me.rank() == root ? root + 5 : 0);
+      std::vector<std::int64_t> words(40000, me.member() == root ? root + 5 : 0);
       const Piece pieces[] = {{words.data(), words.data(), 40000}};
       EXPECT_TRUE(finish(me.broadcast(pieces, DType::kInt64, root)).ok());
       EXPECT_EQ(words, std::vector<std::int64_t>(40000, root + 5));
       // reduce
       const std::vector<float> in(1000, 1.5f);
-      std::vector<float> out(me.rank() == root ? 1000 : 0);
+      std::vector<float> out(me.member() == root ? 1000 : 0);
       EXPECT_TRUE(
           finish(me.reduce(in.data(), out.data(), 1000, DType::kFloat32, ReduceOp::kSum, {}, root))
               .ok());
-      if (me.rank() == root) {
+      if (me.member() == root) {
         EXPECT_EQ(out, std::vector<float>(1000, 1.5f * static_cast<float>(n)));
       }
       // gather and scatter

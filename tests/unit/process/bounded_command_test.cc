@@ -42,14 +42,14 @@ bool hasEnded(const std::string& pid) {
 TEST(BoundedCommand, AHangingCommandAndItsChildrenEndAtTheDeadline) {
   // A slow machine may not come to the child in time: then again, with more of it.
   for (const int limit : {150, 2000, 15000}) {
-    const Deadline patience = Deadline::after(std::chrono::seconds(40));
+    const Deadline deadline = Deadline::after(std::chrono::seconds(40));
     const CommandEnd end = runBounded({"sh", "-c", "sleep 60 & echo $!; sleep 60"},
                                       Deadline::after(std::chrono::milliseconds(limit)));
     EXPECT_TRUE(end.timedOut);
-    EXPECT_FALSE(patience.passed());  // neither sleep was waited for
+    EXPECT_FALSE(deadline.passed());  // neither sleep was waited for
     if (end.out.empty()) continue;
     const std::string child = end.out.substr(0, end.out.find('\n'));
-    while (!hasEnded(child) && !patience.passed()) std::this_thread::yield();
+    while (!hasEnded(child) && !deadline.passed()) std::this_thread::yield();
     EXPECT_TRUE(hasEnded(child)) << child;
     return;
   }

@@ -165,13 +165,13 @@ TEST(LinkBoxes, APeerThatBreaksTheRulesGetsNoMemory) {
     EXPECT_FALSE(line.in.begin(data(1, 100, 100)).ok());
   }
   {
-    Line line;  // pieces of two messages mixed
+    Line line;  // fragments of two messages mixed
     ASSERT_TRUE(line.in.begin(data(1, 10, 20)).ok());
     line.in.finish();
     EXPECT_FALSE(line.in.begin(data(2, 10, 20)).ok());
   }
   {
-    Line line;  // a piece twice
+    Line line;  // a fragment twice
     ASSERT_TRUE(line.in.begin(data(1, 10, 20)).ok());
     line.in.finish();
     EXPECT_FALSE(line.in.begin(data(1, 10, 20)).ok());
@@ -196,7 +196,7 @@ TEST(LinkBoxes, AnOfferOfAnotherSizeThanTheReceiveIsRefused) {
 
 TEST(LinkBoxes, ControlMessagesAndNoticesOvertakeDataBetweenTwoPieces) {
   Line line;
-  const Bytes large = test::randomBytes(4 * kMaxChunk, 1);
+  const Bytes large = test::randomBytes(4 * kMaxFragment, 1);
   ASSERT_TRUE(line.out.posted(1, large.size()).ok());
   line.send(1, large);
   ASSERT_EQ(line.out.next()->header.type, FrameType::kData);

@@ -25,14 +25,14 @@ bool decodes(const FrameHeader& header) {
 TEST(LinkFrames, HeadersAreReadAsTheyWereWritten) {
   EXPECT_TRUE(decodes({FrameType::kData, 3, 100, ~0ULL, 1000, 900}));
   EXPECT_TRUE(decodes({FrameType::kData, 0, 0, 1, 0, 0}));
-  EXPECT_TRUE(decodes({FrameType::kData, 0, kMaxChunk, 1, kMaxMessage, 0}));
+  EXPECT_TRUE(decodes({FrameType::kData, 0, kMaxFragment, 1, kMaxMessage, 0}));
   EXPECT_TRUE(decodes({FrameType::kControl, 1, kMaxControl, 0, 0, 0}));
   EXPECT_TRUE(decodes({FrameType::kOffer, 1, 0, 5, 6, 0}));
   EXPECT_TRUE(decodes({FrameType::kGoodbye, 1, 0, 0, 0, 0}));
 }
 
 TEST(LinkFrames, EveryLengthIsChecked) {
-  EXPECT_FALSE(decodes({FrameType::kData, 0, kMaxChunk + 1, 1, kMaxMessage, 0}));
+  EXPECT_FALSE(decodes({FrameType::kData, 0, kMaxFragment + 1, 1, kMaxMessage, 0}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 1, 1, kMaxMessage + 1, 0}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 10, 1, 10, 1}));
   EXPECT_FALSE(decodes({FrameType::kData, 0, 10, 1, 10, ~0ULL - 5}));

@@ -84,7 +84,7 @@ TEST_F(LinkConnections, WhatBreaksTheProtocolEndsItWithAReason) {
   EXPECT_THAT(hears({static_cast<FrameType>(99), 0, 0, 0, 0, 0}).message(),
               HasSubstr("a type that does not exist"));
   EXPECT_THAT(hears({FrameType::kData, 0, 0xffffffff, 1, 1ULL << 40, 0}).message(),
-              HasSubstr("a piece that is too long"));
+              HasSubstr("a fragment that is too long"));
   EXPECT_THAT(hears({FrameType::kData, 0, 100, 1, 1 << 20, 0}).message(),
               HasSubstr("a large message unasked"));
   EXPECT_THAT(hears({FrameType::kCredit, 0, 0, 0, 1, 0}).message(), HasSubstr("more credit"));

@@ -61,7 +61,7 @@ TEST(LinkEnds, StopDoesNotWaitForACallbackThatBlocks) {
   pair.b->onControl(
       [release, begins = inside.callback(), ends = outside.callback()](int, std::string_view) {
         begins({});
-        release.comesWithin(test::kPatience);  // unless stop() waits for this to end
+        release.comesWithin(test::kWaitLimit);  // unless stop() waits for this to end
         ends({});
       });
   ASSERT_TRUE(pair.a->sendControl(1, "x").ok());
@@ -83,7 +83,7 @@ TEST(LinkEnds, DroppingAPeerFailsWhatIsUnderWayAndLeavesItsMemoryAlone) {
   const test::Proxy proxy(b->port(), [&](bool forward, std::uint64_t offset, const Bytes&) {
     if (!forward || offset < kSize / 2 || std::exchange(held, true)) return;
     half.callback()({});
-    dropped.comesWithin(test::kPatience);
+    dropped.comesWithin(test::kWaitLimit);
   });
   // Rank 1 does not know where rank 0 is: the one connection is that through the proxy.
   ASSERT_TRUE(a->introduce(1, encodeLinkCard(test::cardAt("host1", {proxy.address()}))).ok());

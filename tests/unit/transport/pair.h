@@ -24,7 +24,7 @@ inline constexpr char kSecret[] =
     "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 inline constexpr char kOtherSecret[] =
     "10112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kWaitLimit{20};
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -60,7 +60,7 @@ class Outcome {
   }
   // A test in which it does not come has failed.
   Status wait() const {
-    const bool came = comesWithin(kPatience);
+    const bool came = comesWithin(kWaitLimit);
     EXPECT_TRUE(came) << "no callback came";
     const std::lock_guard lock(state_->mutex);
     return state_->status.value_or(Status::internal("no callback came"));

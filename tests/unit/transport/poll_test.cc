@@ -20,7 +20,7 @@ using test::Pair;
 using test::randomBytes;
 
 bool pollUntil(LinkMesh& mesh, const Outcome& outcome) {
-  const Deadline deadline = Deadline::after(test::kPatience);
+  const Deadline deadline = Deadline::after(test::kWaitLimit);
   while (!outcome.done() && !deadline.passed()) {
     if (!mesh.poll()) std::this_thread::yield();
   }
@@ -101,7 +101,7 @@ TEST(LinkPoll, FewConnectionsAreInNoEpollWhileTheyArePolled) {
   EXPECT_EQ(watchedDescriptors(), before);
   // And by itself.
   pair.a->poll();
-  const Deadline deadline = Deadline::after(test::kPatience);
+  const Deadline deadline = Deadline::after(test::kWaitLimit);
   while (watchedDescriptors() != before && !deadline.passed()) {
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -149,7 +149,7 @@ TEST(LinkPoll, ControlMessagesStayInOrderAndComeOneAtATimeWhoeverReads) {
   });
   // Polls and rests, so that both threads read.
   std::thread poller([&] {
-    const Deadline deadline = Deadline::after(test::kPatience);
+    const Deadline deadline = Deadline::after(test::kWaitLimit);
     while (!last.done() && !deadline.passed()) {
       for (int i = 0; i < 10; ++i) pair.b->poll();
       pair.b->rest();

@@ -173,7 +173,7 @@ TEST(LinkStrangers, AThousandSilentConnectionsCostLittleAndDisturbNobody) {
   EXPECT_LE(test::openDescriptors(), descriptors + 1000 + 70);
   // The talk goes on beside them.
   const int before = rounds;
-  const Deadline deadline = Deadline::after(test::kPatience);
+  const Deadline deadline = Deadline::after(test::kWaitLimit);
   while (rounds < before + 5 && !deadline.passed()) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_LT(test::residentKiB(), memory + 8192);
   stop = true;

@@ -38,7 +38,7 @@ struct ThroughProxy {
   std::vector<std::string> heard;  // at b
 
   // connectTime: how long rank 0 tries.
-  ThroughProxy(WireSecurity mode, Proxy::Tamper tamper, Duration connectTime = test::kPatience)
+  ThroughProxy(WireSecurity mode, Proxy::Tamper tamper, Duration connectTime = test::kWaitLimit)
       : a(startMesh(impatient(0, mode, connectTime))),
         b(startMesh(impatient(1, mode, connectTime))),
         proxy(b->port(), std::move(tamper)) {
@@ -95,7 +95,7 @@ void flipOneBit(WireSecurity mode, bool forward, std::uint64_t position, int bit
           bytes[position - offset] ^= static_cast<std::uint8_t>(1 << bit);
         }
       },
-      early ? milliseconds(1000) : Duration(test::kPatience));
+      early ? milliseconds(1000) : Duration(test::kWaitLimit));
   Outcome sentA;
   Outcome gotA;
   Outcome sentB;
@@ -104,7 +104,7 @@ void flipOneBit(WireSecurity mode, bool forward, std::uint64_t position, int bit
   ranks.a->recv(1, 5, atA, gotA.callback());
   ranks.a->send(1, 5, fromA, sentA.callback());
   // Rank 1 does not know where rank 0 is: it can only use a connection that came.
-  if (ranks.arrived.comesWithin(early ? milliseconds(2500) : Duration(test::kPatience))) {
+  if (ranks.arrived.comesWithin(early ? milliseconds(2500) : Duration(test::kWaitLimit))) {
     ranks.b->recv(0, 5, atB, gotB.callback());
     ranks.b->send(0, 5, fromB, sentB.callback());
     const Status atBStatus = gotB.wait();
@@ -155,7 +155,7 @@ std::vector<std::string> sendNumbers(WireSecurity mode, const Proxy::Tamper& tam
       EXPECT_TRUE(ranks.arrived.wait().ok());
     }
     // The next one only when the proxy has passed this one on, or the connection is over.
-    const Deadline deadline = Deadline::after(test::kPatience);
+    const Deadline deadline = Deadline::after(test::kWaitLimit);
     while (passed <= i && !ranks.endA.done() && !deadline.passed()) {
       std::this_thread::sleep_for(milliseconds(1));
     }

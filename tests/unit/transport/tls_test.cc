@@ -157,8 +157,8 @@ TEST(LinkTls, KeysAreReplacedOnTheWay) {
   std::size_t in = 0;
   for (int i = 0; i < 100000 && in < sent.size(); ++i) {
     if (out < sent.size()) {
-      const iovec piece{const_cast<std::uint8_t*>(sent.data()) + out, sent.size() - out};
-      const Result<std::size_t> wrote = writer.write(std::span(&piece, 1));
+      const iovec buffer{const_cast<std::uint8_t*>(sent.data()) + out, sent.size() - out};
+      const Result<std::size_t> wrote = writer.write(std::span(&buffer, 1));
       ASSERT_TRUE(wrote.ok()) << wrote.status().message();
       out += wrote.value();
     }

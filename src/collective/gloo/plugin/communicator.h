@@ -18,7 +18,7 @@ class GlooCommunicator final : public Communicator {
   // Ends what is under way.
   ~GlooCommunicator() override;
 
-  int rank() const override { return me_; }
+  int member() const override { return me_; }
   int size() const override { return size_; }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,

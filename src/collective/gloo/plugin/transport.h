@@ -26,13 +26,13 @@ class Shared : public std::enable_shared_from_this<Shared> {
       : port(options.port),
         ranks(options.ranks),
         key(options.key),
-        patience(options.patience),
+        waitLimit(options.waitLimit),
         me(options.me) {}
 
   const std::shared_ptr<GlooPort> port;
   const std::vector<std::int32_t> ranks;
   const std::uint32_t key;
-  const std::chrono::milliseconds patience;
+  const std::chrono::milliseconds waitLimit;
   int me = 0;
 
   std::mutex mutex;

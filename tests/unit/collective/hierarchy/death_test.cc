@@ -21,7 +21,7 @@ collective::OperationPtr start(collective::Communicator& hierarchy, int kind, fl
     case 0: return hierarchy.allreduce(std::span(&piece, 1), DType::kFloat32, ReduceOp::kMax, {});
     case 1: return hierarchy.broadcast(std::span(&piece, 1), DType::kFloat32, 1);
     case 2: {
-      const std::int64_t own = hierarchy.rank() * (count / members);
+      const std::int64_t own = hierarchy.member() * (count / members);
       return hierarchy.allgather(values + own, values, counts, DType::kFloat32);
     }
     case 3:

@@ -39,7 +39,7 @@ TEST_P(HierarchyMove, Broadcast) {
       const DType dtype = dice.pick(kDTypes);
       const std::int64_t total = dice.pick(kSizes) / static_cast<std::int64_t>(sizeOf(dtype));
       const int root = round % layout.members();
-      const bool mine = root == hierarchy.rank();
+      const bool mine = root == hierarchy.member();
       const bool inPlace = dice.coin();
       const Bytes data = sampleData(dtype, total, dice.seed(), 0);
       std::vector<Piece> pieces;
@@ -80,7 +80,7 @@ TEST_P(HierarchyMove, Allgather) {
     for (int round = 0; round < 35 && !HasFatalFailure(); ++round) {
       const DType dtype = dice.pick(kDTypes);
       std::int64_t left = dice.pick(kSizes) / static_cast<std::int64_t>(sizeOf(dtype));
-      const auto me = static_cast<std::size_t>(hierarchy.rank());
+      const auto me = static_cast<std::size_t>(hierarchy.member());
       const std::uint64_t seed = dice.seed();
       std::vector<std::int64_t> counts;
       Bytes expected;
@@ -89,7 +89,7 @@ TEST_P(HierarchyMove, Allgather) {
         counts.push_back(i + 1 == layout.members() ? left
                                                    : dice.upTo(dice.coin() ? left : left / 3));
         left -= counts.back();
-        if (i == hierarchy.rank()) start = expected.size();
+        if (i == hierarchy.member()) start = expected.size();
         const Bytes part = sampleData(dtype, counts.back(), seed, i);
         expected.insert(expected.end(), part.begin(), part.end());
       }
@@ -115,7 +115,7 @@ TEST_P(HierarchyMove, FlatOperations) {
   const MachineLayout& layout = GetParam();
   run([&](GroupMember& member, Communicator& hierarchy, std::byte*, std::byte*) {
     const int n = layout.members();
-    const int me = hierarchy.rank();
+    const int me = hierarchy.member();
     const std::vector<std::int64_t> ones(static_cast<std::size_t>(n), 1);
     for (int round = 0; round < 10; ++round) {
       std::vector<std::int32_t> sent(static_cast<std::size_t>(n));

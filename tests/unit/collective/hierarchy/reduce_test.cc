@@ -72,7 +72,7 @@ class HierarchyReduce : public ::testing::TestWithParam<MachineLayout> {
     runGroup(layout.groupSize(), [&](GroupMember& member) {
       if (layout.memberOf(member.rank()) < 0) return;
       auto hierarchy = makeTestHierarchy(member, layout);
-      ASSERT_EQ(hierarchy->rank(), layout.memberOf(member.rank()));
+      ASSERT_EQ(hierarchy->member(), layout.memberOf(member.rank()));
       ASSERT_EQ(hierarchy->size(), layout.members());
       // Some of the ranks keep their tensors in shared memory.
       const bool shared = member.rank() % 3 == 1;
@@ -97,7 +97,7 @@ TEST_P(HierarchyReduce, AllreduceMatchesReference) {
       const std::vector<std::int64_t> counts =
           randomCounts(dice, c.total, dice.coin() ? 1 : 1 + dice.upTo(6));
       const std::vector<Bytes> inputs = inputsOf(c, layout.members());
-      const Bytes& own = inputs[static_cast<std::size_t>(hierarchy.rank())];
+      const Bytes& own = inputs[static_cast<std::size_t>(hierarchy.member())];
       const Bytes expected = reducedByMachines(layout, inputs, c.total, c.dtype, c.op, c.scale);
       std::vector<Piece> pieces;
       std::size_t at = 0;
@@ -132,9 +132,9 @@ TEST_P(HierarchyReduce, ReduceMatchesReference) {
     for (int round = 0; round < 20 && !HasFatalFailure(); ++round) {
       const Case c = randomCase(dice);
       const int root = round % layout.members();
-      const bool mine = root == hierarchy.rank();
+      const bool mine = root == hierarchy.member();
       const std::vector<Bytes> inputs = inputsOf(c, layout.members());
-      const Bytes& own = inputs[static_cast<std::size_t>(hierarchy.rank())];
+      const Bytes& own = inputs[static_cast<std::size_t>(hierarchy.member())];
       if (!own.empty()) std::memcpy(in, own.data(), own.size());
       void* result = c.inPlace ? in : out;
       const Status status = member.wait(
@@ -159,14 +159,15 @@ TEST_P(HierarchyReduce, ReduceScatterMatchesReference) {
     for (int round = 0; round < 30 && !HasFatalFailure(); ++round) {
       const Case c = randomCase(dice);
       const std::vector<std::int64_t> counts = randomCounts(dice, c.total, layout.members());
-      const auto me = static_cast<std::size_t>(hierarchy.rank());
+      const auto me = static_cast<std::size_t>(hierarchy.member());
       const std::vector<Bytes> inputs = inputsOf(c, layout.members());
       const Bytes& own = inputs[me];
       const Bytes expected = reducedByMachines(layout, inputs, c.total, c.dtype, c.op, c.scale);
       if (!own.empty()) std::memcpy(in, own.data(), own.size());
-      const auto start = static_cast<std::size_t>(std::accumulate(
-                             counts.begin(), counts.begin() + hierarchy.rank(), std::int64_t{0})) *
-                         sizeOf(c.dtype);
+      const auto start =
+          static_cast<std::size_t>(std::accumulate(
+              counts.begin(), counts.begin() + hierarchy.member(), std::int64_t{0})) *
+          sizeOf(c.dtype);
       // In place: at the very place of the part, or at the front of the input.
       std::byte* const result = !c.inPlace ? out : round % 2 == 0 ? in : in + start;
       const Status status =

@@ -24,7 +24,7 @@ class ScriptedCommunicator final : public collective::Communicator {
  public:
   ScriptedCommunicator(Script& script, int rank, int size)
       : script_(script), rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
+  int member() const override { return rank_; }
   int size() const override { return size_; }
 
   collective::OperationPtr allreduce(std::span<const collective::Piece>, DType, ReduceOp,

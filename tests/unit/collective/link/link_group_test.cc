@@ -142,7 +142,7 @@ TEST(LinkGroup, WhatTheRuntimeSaysOfADroppedRankIsWhatTheOperationSays) {
     EXPECT_EQ(operation->progress(), Progress::kPending);
     int place = 0;
     const OperationPtr receive =
-        communicator->receive(&place, sizeof place, collective::kAnyRank, 4, nullptr);
+        communicator->receive(&place, sizeof place, collective::kAnyMember, 4, nullptr);
     EXPECT_EQ(receive->progress(), Progress::kPending);
     const Status why =
         Status(Code::kPeerLost, "rank 1 on host1 was killed by signal 9").withRank(1, "host1");
@@ -202,8 +202,8 @@ TEST(LinkGroup, ReceivingFromAnybodyOutlivesAGoodbye) {
       return;
     }
     int place = 0;
-    const Status status =
-        member.wait(communicator->receive(&place, sizeof place, collective::kAnyRank, 1, nullptr));
+    const Status status = member.wait(
+        communicator->receive(&place, sizeof place, collective::kAnyMember, 1, nullptr));
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(place, 42);
   });

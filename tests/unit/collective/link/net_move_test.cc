@@ -43,7 +43,7 @@ TEST_P(LinkMoves, AllgatherAndGather) {
   LinkGroup group(GetParam());
   group.run([&](LinkMember& member) {
     auto communicator = shuffled(member);
-    const int me = communicator->rank();
+    const int me = communicator->member();
     for (const std::int64_t size : kSizes) {
       const Counts counts = uneven(GetParam(), size / GetParam());
       const Bytes all = makeData(DType::kUint8, total(counts), 1, 0);
@@ -71,7 +71,7 @@ TEST_P(LinkMoves, ScatterAndBroadcast) {
   LinkGroup group(GetParam());
   group.run([&](LinkMember& member) {
     auto communicator = shuffled(member);
-    const int me = communicator->rank();
+    const int me = communicator->member();
     int root = 0;
     for (const std::int64_t size : kSizes) {
       root = (root + 1) % GetParam();
@@ -112,7 +112,7 @@ TEST_P(LinkMoves, Alltoall) {
   const int ranks = GetParam();
   group.run([&](LinkMember& member) {
     auto communicator = shuffled(member);
-    const int me = communicator->rank();
+    const int me = communicator->member();
     for (const std::int64_t size : kSizes) {
       const auto count = [&](int from, int to) {
         return (from * 3 + to) % 4 == 1 ? 0 : size / ranks + from - to + 8;
@@ -157,7 +157,7 @@ TEST_P(LinkMoves, ReduceAndReducescatter) {
   }
   group.run([&](LinkMember& member) {
     auto communicator = member.world();
-    const int me = communicator->rank();
+    const int me = communicator->member();
     for (std::size_t i = 0; i < std::size(sizes); ++i) {
       const int root = static_cast<int>(i) % ranks;
       Bytes values = inputs[i][index(me)];

@@ -7,7 +7,7 @@
 namespace farandole::testing {
 namespace {
 
-using collective::kAnyRank;
+using collective::kAnyMember;
 using collective::OperationPtr;
 
 using ::testing::HasSubstr;
@@ -89,12 +89,12 @@ TEST(LinkPointToPoint, FromAnybody) {
       Bytes place(100000);
       collective::Received received;
       ASSERT_TRUE(
-          member.wait(communicator->receive(place.data(), place.size(), kAnyRank, 1, &received))
+          member.wait(communicator->receive(place.data(), place.size(), kAnyMember, 1, &received))
               .ok());
       ASSERT_TRUE(place == message(100000, received.source));
       int who = 0;
       ASSERT_TRUE(
-          member.wait(communicator->receive(&who, sizeof who, kAnyRank, 2, &received)).ok());
+          member.wait(communicator->receive(&who, sizeof who, kAnyMember, 2, &received)).ok());
       ASSERT_EQ(who, received.source);
       sum += who;
     }
@@ -135,7 +135,7 @@ TEST(LinkPointToPoint, ToOneself) {
     Bytes tiny(10);
     std::vector<OperationPtr> both;
     both.push_back(communicator->send(data.data(), data.size(), 0, 1));
-    both.push_back(communicator->receive(place.data(), place.size(), kAnyRank, 1, nullptr));
+    both.push_back(communicator->receive(place.data(), place.size(), kAnyMember, 1, nullptr));
     ASSERT_TRUE(member.wait(both).ok());
     EXPECT_TRUE(place == data);
     both.clear();

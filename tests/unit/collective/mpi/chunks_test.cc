@@ -1,10 +1,10 @@
 // How fused pieces are cut into the arrays that MPI is given.
-#include "collective/mpi/chunks.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <random>
+
+#include "collective/mpi/choose.h"
 
 namespace farandole::collective::mpi {
 namespace {

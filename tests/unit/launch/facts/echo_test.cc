@@ -101,9 +101,8 @@ TEST_F(Echo, AVisitorThatSaysNothingDoesNotHoldUpOthers) {
 
 TEST_F(Echo, ALengthBeyondTheLimitEndsTheVisit) {
   const TcpProbe probe = probeTcp("127.0.0.1", listener_->port(), soon());
-  auto key = bootstrap::JobKey::make(kEchoJob, secret_);
-  ASSERT_TRUE(
-      bootstrap::visit(probe.fd.get(), *key, kEchoPurpose, bootstrap::Claim{}, soon()).ok());
+  auto key = crypto::JobKey::make(kEchoJob, secret_);
+  ASSERT_TRUE(crypto::visit(probe.fd.get(), *key, kEchoPurpose, crypto::Claim{}, soon()).ok());
   const std::uint8_t huge[4] = {0xff, 0xff, 0xff, 0xff};
   ASSERT_TRUE(sendExactly(probe.fd.get(), huge, soon()).ok());
   std::uint8_t byte[1];
@@ -138,8 +137,8 @@ TEST(EchoFailures, LargeMessagesThatGetLostAreTold) {
   const SilentPort place(true);
   std::thread server([&] {
     UniqueFd fd(::accept4(place.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    auto key = bootstrap::JobKey::make(kEchoJob, secret);
-    bootstrap::ListenerHandshake handshake(*key, kEchoPurpose);
+    auto key = crypto::JobKey::make(kEchoJob, secret);
+    crypto::ListenerHandshake handshake(*key, kEchoPurpose);
     ASSERT_TRUE(handshake.greet(fd.get()).ok());
     for (;;) {
       auto known = handshake.listen(fd.get());

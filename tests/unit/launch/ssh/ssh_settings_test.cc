@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/aes_instructions.h"
+#include "crypto/aes_instructions.h"
 
 namespace farandole::launch::ssh {
 namespace {
@@ -90,7 +90,8 @@ class RealSsh : public testing::Test {
 };
 
 TEST_F(RealSsh, GetsTheFastOneUnlessTheConfigurationSaysOtherwise) {
-  EXPECT_THAT(ciphersWith(""), StartsWith(hasAesInstructions() ? "Ciphers=aes128-gcm@" : ""));
+  EXPECT_THAT(ciphersWith(""),
+              StartsWith(crypto::hasAesInstructions() ? "Ciphers=aes128-gcm@" : ""));
   EXPECT_EQ(ciphersWith("Host alpha\n  Ciphers aes256-ctr\n"), "");
   EXPECT_EQ(ciphersWith("Host alpha\n  Ciphers -aes128-cbc,aes192-ctr\n"), "");
 }

@@ -1,5 +1,0 @@
-# HMAC for the handshakes of the bootstrap sockets.
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
-# Seen by tests/ and adapters/ too, which link the layer.
-set_target_properties(OpenSSL::Crypto PROPERTIES IMPORTED_GLOBAL TRUE)
-target_link_libraries(farandole_bootstrap PRIVATE OpenSSL::Crypto)
