@@ -1,5 +1,4 @@
-#include "doctor/agent_probe.h"
-
+// Questions of the doctor travel to an agent on the other machine.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -7,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "doctor/doctor.h"
 #include "launch/remote/remote_host.h"
 
 namespace farandole::doctor {

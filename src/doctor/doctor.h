@@ -17,6 +17,11 @@ namespace farandole::doctor {
 using MakeProbe = std::function<Result<std::unique_ptr<launch::facts::HostProbe>>(
     const DoctorHost& host, const launch::ssh::SshOptions& ssh, Deadline deadline)>;
 
+// The one for real hosts. Starts an agent on the host, pushing our tree if need be. Any thread; the
+// probe may be used from another one.
+Result<std::unique_ptr<launch::facts::HostProbe>> makeAgentProbe(
+    const DoctorHost& host, const launch::ssh::SshOptions& options, Deadline deadline);
+
 struct DoctorSettings {
   std::vector<DoctorHost> hosts;
   int ranks = 0;    // 0: as many as slots

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "doctor/agent_probe.h"
 #include "doctor/doctor.h"
 
 namespace CLI {

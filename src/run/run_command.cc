@@ -4,12 +4,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "base/text.h"
-#include "doctor/agent_probe.h"
 #include "doctor/doctor.h"
 #include "launch/output/console.h"
 #include "run/plan_text.h"
@@ -56,14 +56,29 @@ std::string lastValue(const std::vector<std::string>& words, std::string_view op
   return last == words.rend() ? "" : last->substr(option.size());
 }
 
+// "--num-proc"; "" if there is none.
+std::string longName(const RunOption& row) {
+  const std::string names(row.names);
+  const auto dashes = names.find("--");
+  return dashes == std::string::npos ? "" : names.substr(dashes);
+}
+
+// The variable that became this word: "--stall-warning=5" was FARANDOLE_RUN_STALL_WARNING.
+std::string variableOf(const std::string& word) {
+  std::string name = word.substr(2, word.find('=') - 2);
+  for (char& c : name) {
+    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return "FARANDOLE_RUN_" + name;
+}
+
 // The options that have a long name: those can be variables and keys of a file.
 std::vector<KnownOption> knownOptions() {
   std::vector<KnownOption> known;
   for (const RunOption& row : runOptions()) {
-    const std::string_view names(row.names);
-    const auto dashes = names.find("--");
-    if (dashes == std::string_view::npos) continue;
-    known.push_back({std::string(names.substr(dashes)), row.flag == nullptr, row.repeatable});
+    if (std::string name = longName(row); !name.empty()) {
+      known.push_back({std::move(name), row.flag == nullptr, row.repeatable});
+    }
   }
   return known;
 }
@@ -167,25 +182,34 @@ Result<std::vector<std::string>> RunCommand::divide(const std::vector<std::strin
 
 Result<std::vector<std::string>> RunCommand::prepare(const std::vector<std::string>& words) {
   given_.clear();
+  origins_.clear();
   auto typed = divide(words);
   if (!typed.ok()) return typed;
   auto all = optionsFromEnvironment(environ, knownOptions());
   if (!all.ok()) return all;
   std::string configFile = lastValue(*typed, kConfigFile);
   if (configFile.empty()) configFile = lastValue(*all, kConfigFile);
+  for (const std::string& word : *all) origins_[word] = variableOf(word);
   if (!configFile.empty()) {
     auto configured = optionsFromFile(configFile, knownOptions());
     if (!configured.ok()) return configured;
+    for (const std::string& word : *configured) origins_[word] = configFile;
     all->insert(all->end(), configured->begin(), configured->end());
   }
+  for (const std::string& word : *typed) origins_.erase(word);
   all->insert(all->end(), typed->begin(), typed->end());
   return all;
+}
+
+std::string RunCommand::origin(const RunOption& row, const std::string& text) const {
+  const auto found = origins_.find(longName(row) + "=" + text);
+  return found == origins_.end() ? "" : " (in " + found->second + ")";
 }
 
 int RunCommand::execute() {
   for (const auto& [row, text] : given_) {
     if (const Status read = row->read(options_, text); !read.ok()) {
-      return complain(read.message(), kUsage);
+      return complain(read.message() + origin(*row, text), kUsage);
     }
   }
   auto plan = planRun(options_);

@@ -1,6 +1,7 @@
 // `farandole run`: from the words a person typed to a job that has run.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,10 +36,13 @@ class RunCommand {
   // What to say about an option that does not exist.
   std::string unknownOption(const std::string& word) const;
   Result<std::vector<std::string>> divide(const std::vector<std::string>& words);
+  // " (in FILE)" for an option that was not typed, for a message about it; else "".
+  std::string origin(const RunOption& row, const std::string& text) const;
 
   CLI::App* run_;
   RunOptions options_;
   std::vector<std::pair<const RunOption*, std::string>> given_;  // what CLI11 has found, unread
+  std::map<std::string, std::string> origins_;  // of words that were not typed: "--grace=x"
 };
 
 }  // namespace farandole::run

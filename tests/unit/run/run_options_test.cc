@@ -153,6 +153,19 @@ class Words : public testing::Test {
     return options.ok() ? *options : std::vector<std::string>{options.status().message()};
   }
 
+  // What the command prints about a value that it cannot read.
+  static std::string refusedBy(const std::vector<std::string>& words) {
+    CLI::App app;
+    RunCommand command(app);
+    auto options = command.prepare(words);
+    if (!options.ok()) return options.status().message();
+    app.parse(std::vector<std::string>(options->rbegin(), options->rend()));
+    testing::internal::CaptureStderr();
+    const int code = command.execute();
+    const std::string text = testing::internal::GetCapturedStderr();
+    return code == 2 ? text : "exit code " + std::to_string(code) + ": " + text;
+  }
+
  private:
   CLI::App app_;
   int commands_ = 0;
@@ -171,6 +184,21 @@ TEST_F(Words, TheConfigurationFileMayBeNamedInAnyWay) {
                                               "--env=B=2", "--quiet"));
   ::unsetenv("FARANDOLE_RUN_CONFIG_FILE");
   ::unsetenv("FARANDOLE_RUN_HOSTS");
+}
+
+TEST_F(Words, AMistakeInAFileOrVariableSaysWhereItIs) {
+  const std::string path = testing::TempDir() + "run_options_mistake.yaml";
+  std::ofstream(path) << "grace: soon\n";
+  ::setenv("FARANDOLE_RUN_LANES", "many", 1);
+  EXPECT_EQ(refusedBy({"true"}),
+            "farandole run: --lanes many: expected a whole number from 1 to 16 (in "
+            "FARANDOLE_RUN_LANES)\n");
+  EXPECT_EQ(refusedBy({"--config-file", path, "--lanes", "2", "true"}),
+            "farandole run: --grace takes a number of seconds, such as 10, not 'soon' (in " + path +
+                ")\n");
+  EXPECT_EQ(refusedBy({"--lanes", "none", "true"}),
+            "farandole run: --lanes none: expected a whole number from 1 to 16\n");
+  ::unsetenv("FARANDOLE_RUN_LANES");
 }
 
 }  // namespace
