@@ -10,12 +10,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "collective/mpi/call_limit.h"
 #include "collective/mpi/headers.h"
@@ -41,9 +41,9 @@ struct State {
   std::atomic<bool> lost{false};
   std::atomic<bool> ours{false};  // we have called MPI_Finalize
   std::atomic<bool> over{false};  // and it has returned
-  std::mutex mutex;
-  std::string why;    // guarded by mutex
-  TimePoint since{};  // guarded by mutex
+  Mutex mutex;
+  std::string why GUARDED_BY(mutex);
+  TimePoint since GUARDED_BY(mutex){};
 };
 State& state() {
   static auto* const made = new State;
@@ -181,7 +181,7 @@ void Ending::finalize() {
 
 void Ending::rankLost(const std::string& why) {
   State& mine = state();
-  const std::lock_guard lock(mine.mutex);
+  const MutexLock lock(mine.mutex);
   if (mine.lost.load(std::memory_order_relaxed)) return;
   mine.why = why;
   mine.since = Clock::now();
@@ -195,8 +195,9 @@ std::string Ending::awaitLoss() {
   while (!lost() && !deadline.passed()) std::this_thread::sleep_for(milliseconds(1));
   if (!lost()) return "";
   std::this_thread::sleep_for(kLastWords);
-  const std::lock_guard lock(state().mutex);
-  return state().why;
+  State& mine = state();
+  const MutexLock lock(mine.mutex);
+  return mine.why;
 }
 
 void Ending::endIfLost() {
@@ -204,7 +205,7 @@ void Ending::endIfLost() {
   State& mine = state();
   std::string why;
   {
-    const std::lock_guard lock(mine.mutex);
+    const MutexLock lock(mine.mutex);
     if (Clock::now() < mine.since + kLastMessages) return;
     why = mine.why;
   }
