@@ -1,6 +1,6 @@
-// How messages stand in bytes: integers little-endian, texts behind a length of four bytes. Written
-// to the end of a string, read from front to back by a ByteReader; integers at fixed places:
-// base/little_endian.h.
+// How messages are encoded: integers are little-endian, and a text follows its length of four
+// bytes. They are appended to a string and read from front to back by a ByteReader. Integers at
+// fixed places are in base/little_endian.h.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class ByteReader {
     return static_cast<T>(value);
   }
 
-  // Of at most `limit` bytes.
+  // A text of at most `limit` bytes.
   std::string text(std::size_t limit) {
     const auto length = integer<std::uint32_t>();
     if (length > limit || length > rest_.size()) return fail<std::string>();

@@ -1,4 +1,5 @@
-// Work that may hang (a dead network file system, a mute name server) with a limit for waiting.
+// Work that may hang (a network file system or a name server that does not answer), with a limit
+// for waiting.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@
 namespace farandole {
 
 // Runs on a thread of its own, which is abandoned if it hangs: work must own all that it uses. Work
-// that throws, or that no thread can be had for, has no result.
+// that throws has no result, nor has work for which no thread could be started.
 template <typename T>
 class Background {
  public:

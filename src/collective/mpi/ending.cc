@@ -33,7 +33,7 @@ constexpr auto kLastMessages = seconds(2);
 constexpr Duration kLongestNap = milliseconds(20);
 // A lost connection is seen at once, and judged within half a second (Watch).
 constexpr auto kLossKnown = seconds(2);
-// What is told the others is on its way by then.
+// By then the report to the other ranks was sent.
 constexpr auto kLastWords = milliseconds(100);
 
 // Never deleted: used until the very end of the process.
@@ -73,7 +73,7 @@ void awaitAll(MPI_Comm comm) {
 // there only if the call is ours: a program's own might have returned long ago.
 bool finalizeIsOver() { return state().ours.load() ? state().over.load() : !MpiProcess::alive(); }
 
-// Not joined: it has the process's end to live.
+// Not joined: it lives until the end of the process.
 void limitFinalize(Duration limit) {
   auto thread = startThread("fd-mpi-limit", [limit] {
     std::this_thread::sleep_for(limit);

@@ -25,8 +25,8 @@ struct PumpState {
   Condition changed;
   bool stopping GUARDED_BY(mutex) = false;
   std::thread thread GUARDED_BY(mutex);
-  // The process that started the thread. Read without the mutex: in a forked child nobody may ever
-  // give it back.
+  // The process that started the thread. Read without the mutex: in a forked child it may never be
+  // released.
   std::atomic<pid_t> owner{0};
 };
 PumpState& pumpState() {

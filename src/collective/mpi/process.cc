@@ -32,7 +32,7 @@ thread_local int inside = 0;
 
 // An MPI that meets a broken connection may end the process from within any call (Open MPI: exit),
 // long before a loss that others can see. The other ranks would take this one for the cause: so it
-// stays until it knows, and has told them, who is.
+// stays until it knows which rank is the cause, and has reported it.
 [[noreturn]] void endedInside(int code) {
   const std::string who = Ending::awaitLoss();
   endProcess(who.empty() ? "MPI has ended this process from within a call"

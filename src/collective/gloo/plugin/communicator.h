@@ -13,7 +13,7 @@ namespace farandole::collective::gloo::plugin {
 class GlooCommunicator final : public Communicator {
  public:
   explicit GlooCommunicator(GlooOptions options);
-  // Ends what is under way.
+  // Ends what is in flight.
   ~GlooCommunicator() override;
 
   int member() const override { return me_; }

@@ -53,7 +53,7 @@ Buffer::~Buffer() {
     const Deadline deadline = Deadline::after(state_->shared->waitLimit);
     const MutexLock lock(state_->shared->mutex);
     pending = state_->pending;
-    // In good order nothing is given up.
+    // Without a failure nothing is given up.
     const auto allOver = [&] {
       return std::all_of(pending.begin(), pending.end(), [](const auto& one) { return one->over; });
     };

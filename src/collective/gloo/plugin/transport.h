@@ -83,7 +83,7 @@ class Context final : public ::gloo::Context {
 class Buffer final : public ::gloo::transport::UnboundBuffer {
  public:
   Buffer(std::shared_ptr<Shared> shared, void* memory, std::size_t bytes);
-  // Whatever is still under way is withdrawn, or ended together with its peer.
+  // What is still in flight is withdrawn, or ended together with its peer.
   ~Buffer() override;
 
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
