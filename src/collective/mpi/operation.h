@@ -32,7 +32,7 @@ enum MpiTag : int {
 
 struct MpiContext {
   MPI_Comm comm = MPI_COMM_NULL;
-  int rank = 0;
+  int me = 0;  // the index of this member
   int size = 1;
   int nativeFrom = 0;  // members from which on MPI reduces what it can; 0: never
   Status failure;      // once something failed for good
@@ -75,7 +75,7 @@ class MpiOperation : public EngineOperation<MpiOperation, MpiContext> {
   void abandon(Requests& requests, Scratch scratch);
 
   MPI_Comm comm() const { return context().comm; }
-  int me() const { return context().rank; }
+  int me() const { return context().me; }
   int members() const { return context().size; }
   std::string_view name() const { return name_; }
 
