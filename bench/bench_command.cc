@@ -1,12 +1,16 @@
 #include "bench/bench_command.h"
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "bench/commands.h"
 #include "bench/launch_command.h"
 #include "bench/launch_lines.h"
-#include "bench/named_rank.h"
+#include "bench/rank_side.h"
 
 namespace farandole::bench {
 namespace {

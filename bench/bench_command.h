@@ -1,7 +1,9 @@
 // `farandole bench`: the subcommands collective, tensors, memory, launch and peers.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::bench {
 

@@ -30,12 +30,13 @@ ContestSettings settingsOf(const CommonOptions& options) {
 }
 
 // Names a failed contender once; a failure of ours is what the command returns.
-Status failuresOf(const std::vector<Measurement>& measurements, std::vector<std::string>& told) {
+Status failuresOf(const std::vector<Measurement>& measurements,
+                  std::vector<std::string>& reported) {
   Status result;
   for (const Measurement& m : measurements) {
     if (m.failure.empty()) continue;
-    if (std::find(told.begin(), told.end(), m.contender) == told.end()) {
-      told.push_back(m.contender);
+    if (std::find(reported.begin(), reported.end(), m.contender) == reported.end()) {
+      reported.push_back(m.contender);
       say(fmt::format("{} failed at {} bytes: {}", m.contender, sizeText(m.bytes), m.failure));
     }
     if (m.side != Side::kPeer) result = Status::internal(m.contender + " failed: " + m.failure);
@@ -83,7 +84,7 @@ Result<Job> jobOf(const CollectiveOptions& options) {
   return job;
 }
 
-// Starts everybody the options ask for.
+// Starts all groups of ranks that the options ask for.
 Status lineUp(LineUp& lineUp, const CollectiveOptions& options, const Job& job) {
   const auto memories = memoriesOf(options.memory);
   const bool engine = options.path == "engine" || options.path == "both";
@@ -131,13 +132,13 @@ Status runCollective(LineUp& all, const CollectiveOptions& options, int ranks,
                      const std::vector<std::size_t>& sizes) {
   for (const std::string& note : all.notes()) say(note);
   Report report(fmt::format("{} of {}, {} ranks", options.work, options.dtype, ranks), ranks);
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   Status result;
   say(Report::header());
   for (const std::size_t bytes : sizes) {
     const auto measurements = runContest(all.contenders(), bytes, settingsOf(options));
     for (const Row& row : report.add(measurements)) say(Report::text(row));
-    if (Status status = failuresOf(measurements, told); !status.ok()) result = status;
+    if (Status status = failuresOf(measurements, reported); !status.ok()) result = status;
   }
   if (const std::string ratios = report.ratios(); !ratios.empty()) {
     say("\nspeed against the best peer of the same class (above 1: faster):");
@@ -221,9 +222,9 @@ Status benchTensors(const TensorsOptions& options) {
           fmt::format("{}: {} tensors, {} elements, {} memory", name(model),
                       modelTensors(model).size(), modelElements(model), name(memory));
       say("\n" + what + "\n" + Report::header());
-      std::vector<std::string> told;
+      std::vector<std::string> reported;
       auto measurements = runContest(groups.contenders(), 0, settingsOf(options));
-      if (Status status = failuresOf(measurements, told); !status.ok()) result = status;
+      if (Status status = failuresOf(measurements, reported); !status.ok()) result = status;
       const double tensors = percentile(measurements[0].seconds(), 0.5);
       const double one = percentile(measurements[1].seconds(), 0.5);
       for (Measurement& m : measurements) {
@@ -255,7 +256,7 @@ Status benchMemory(const MemoryOptions& options) {
   say(fmt::format("{:>7}  {:<16} {:<6} {:>6} {:>10} {:>10} {:>10} {:>14}", "bytes", "memory",
                   "class", "rounds", "median", "p10", "p90", "traffic GB/s"));
   Report report(fmt::format("memory bound, {} ranks", options.ranks), options.ranks);
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   Status result;
   for (const std::size_t bytes : *sizes) {
     const auto measurements = runContest(all.contenders(), bytes, settingsOf(options));
@@ -266,7 +267,7 @@ Status benchMemory(const MemoryOptions& options) {
                       timeText(row.time.p10), timeText(row.time.p90),
                       trafficBytes(memory, bytes, options.ranks) / row.time.median / 1e9));
     }
-    if (Status status = failuresOf(measurements, told); !status.ok()) result = status;
+    if (Status status = failuresOf(measurements, reported); !status.ok()) result = status;
   }
   FARANDOLE_RETURN_IF_ERROR(write(options, report));
   return result;

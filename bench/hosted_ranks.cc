@@ -26,7 +26,7 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-// Of this machine, as seen on the way to that host; "" if there is none. Nothing is sent.
+// The address of this machine on the way to that host; "" if there is none. Nothing is sent.
 std::string ownAddressTowards(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -68,28 +68,28 @@ std::vector<int> pinsOf(const std::vector<launch::hosts::HostSpec>& hosts, bool 
 Result<HostedRanks> HostedRanks::of(const HostOptions& options) {
   auto hosts = launch::hosts::parseHosts(options.hosts);
   if (!hosts.ok()) return hosts.status();
-  HostedRanks plan;
-  plan.options_ = options;
+  HostedRanks hosted;
+  hosted.options_ = options;
   for (launch::hosts::HostSpec& host : *hosts) {
     if (host.slots == 0) host.slots = 1;
-    plan.ranks_ += host.slots;
-    if (plan.address_.empty() && !launch::hosts::isThisMachine(host)) {
-      plan.address_ = ownAddressTowards(host.name);
-      if (plan.address_.empty()) {
+    hosted.ranks_ += host.slots;
+    if (hosted.address_.empty() && !launch::hosts::isThisMachine(host)) {
+      hosted.address_ = ownAddressTowards(host.name);
+      if (hosted.address_.empty()) {
         return Status::invalid(
             fmt::format("--hosts: no address of {} is known here: the ranks there could not report",
                         host.name));
       }
     }
   }
-  if (plan.address_.empty()) {
+  if (hosted.address_.empty()) {
     return Status::invalid("--hosts names no other machine; leave it out to measure this one");
   }
-  if (plan.ranks_ > kMostHostedRanks) {
+  if (hosted.ranks_ > kMostHostedRanks) {
     return Status::invalid(fmt::format("--hosts: at most {} ranks", kMostHostedRanks));
   }
-  plan.hosts_ = std::move(*hosts);
-  return plan;
+  hosted.hosts_ = std::move(*hosts);
+  return hosted;
 }
 
 std::string HostedRanks::describe() const {
@@ -126,13 +126,13 @@ Result<std::vector<OwnVariant>> HostedRanks::variants() const {
   return variants;
 }
 
-LaunchPlan HostedRanks::empty(const std::string& name, const std::vector<int>& processors) const {
-  LaunchPlan plan;
-  plan.name = name;
-  plan.ranks = ranks_;
-  plan.processors = pinsOf(hosts_, options_.mapBy == "node", processors);
-  plan.address = address_;
-  return plan;
+GroupSpec HostedRanks::empty(const std::string& name, const std::vector<int>& processors) const {
+  GroupSpec spec;
+  spec.name = name;
+  spec.ranks = ranks_;
+  spec.processors = pinsOf(hosts_, options_.mapBy == "node", processors);
+  spec.address = address_;
+  return spec;
 }
 
 Words HostedRanks::farandole(const Words& more) const {
@@ -157,13 +157,13 @@ Words HostedRanks::farandole(const Words& more) const {
   return words;
 }
 
-LaunchPlan HostedRanks::own(const OwnVariant& variant, const std::vector<int>& processors) const {
-  LaunchPlan plan = empty(variant.name, processors);
+GroupSpec HostedRanks::own(const OwnVariant& variant, const std::vector<int>& processors) const {
+  GroupSpec spec = empty(variant.name, processors);
   Words words = farandole(variant.options);
   if (!options_.lanes.empty()) append(words, {"--lanes", options_.lanes});
   append(words, {process::kOwnCommand, "bench", "rank"});
-  plan.commands = {std::move(words)};
-  return plan;
+  spec.commands = {std::move(words)};
+  return spec;
 }
 
 Words HostedRanks::openMpi() const {
@@ -190,8 +190,8 @@ Words HostedRanks::hydra(const std::string& starter, int perHost) const {
   return words;
 }
 
-Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& processors) const {
-  LaunchPlan plan = empty(peer.name, processors);
+Result<GroupSpec> HostedRanks::of(const Peer& peer, const std::vector<int>& processors) const {
+  GroupSpec spec = empty(peer.name, processors);
   const std::filesystem::path directory = std::filesystem::absolute(peersDirectory());
   const bool ring = peer.name == "openmpi-ring";
   const std::string program =
@@ -201,7 +201,7 @@ Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& pro
   if (peer.name == "openmpi" || ring) {
     words = openMpi();
     if (ring) append(words, openMpiRing());
-    plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+    spec.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   } else if (peer.name == "mpich") {
     words = hydra("mpiexec.mpich", byNode ? 1 : 0);
   } else if (peer.name == "intelmpi") {
@@ -213,7 +213,7 @@ Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& pro
     }
     const std::string root = (directory / "intelmpi").string();
     words = hydra(root + "/bin/mpiexec.hydra", byNode ? 1 : slots);
-    plan.environment = {{"I_MPI_ROOT", root},
+    spec.environment = {{"I_MPI_ROOT", root},
                         {"LD_LIBRARY_PATH", root + "/lib"},
                         {"I_MPI_FABRICS", "shm:ofi"},
                         {"I_MPI_OFI_LIBRARY_INTERNAL", "0"},
@@ -224,8 +224,8 @@ Result<LaunchPlan> HostedRanks::of(const Peer& peer, const std::vector<int>& pro
     return Status::invalid(peer.name + " does not run on several machines");
   }
   words.push_back(program);
-  plan.commands = {std::move(words)};
-  return plan;
+  spec.commands = {std::move(words)};
+  return spec;
 }
 
 }  // namespace farandole::bench

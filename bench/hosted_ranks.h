@@ -16,7 +16,7 @@ struct HostOptions {
   std::string hosts;              // "alpha:2,beta:2"; empty: this machine alone
   std::string mapBy = "slot";     // slot, node
   std::string wireSecurity;       // of ours: several of encrypt, integrity, handshake; "": encrypt
-  std::string networkInterfaces;  // for ours and for the peers; empty: everybody's own choice
+  std::string networkInterfaces;  // for ours and for the peers; empty: the choice of each
   std::string lanes;              // of ours
   bool flat = false;              // ours also without shared memory inside the machines
   bool gloo = false;              // ours also with Gloo's functions
@@ -44,12 +44,12 @@ class HostedRanks {
   int ranks() const { return ranks_; }
   std::string describe() const;
   Result<std::vector<OwnVariant>> variants() const;
-  LaunchPlan own(const OwnVariant& variant, const std::vector<int>& processors) const;
+  GroupSpec own(const OwnVariant& variant, const std::vector<int>& processors) const;
   // For an available peer; an error if it does not run on several machines.
-  Result<LaunchPlan> of(const Peer& peer, const std::vector<int>& processors) const;
+  Result<GroupSpec> of(const Peer& peer, const std::vector<int>& processors) const;
 
  private:
-  LaunchPlan empty(const std::string& name, const std::vector<int>& processors) const;
+  GroupSpec empty(const std::string& name, const std::vector<int>& processors) const;
   std::vector<std::string> openMpi() const;
   // The starter of MPICH and Intel MPI; 0 per host: as many as there are slots.
   std::vector<std::string> hydra(const std::string& starter, int perHost) const;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostStartedRanks = 1024;
 constexpr std::size_t kMostOutput = std::size_t{4} << 30;
 constexpr int kChattyRanks = 2;
-// Not more for a start: some launchers wait for ever for ranks that ended at once.
+// A start gets no more than this: some launchers wait for ever for ranks that ended at once.
 constexpr auto kCommandTime = std::chrono::seconds(30);
 constexpr auto kOutputTime = std::chrono::seconds(120);
 
@@ -43,7 +43,7 @@ LaunchContender firstOutput(std::string name, Side side, TimedCommand command) {
           }};
 }
 
-// From its first output to its last, which is looked at: so many times `lines` lines.
+// Timed from its first output to its last, which must be `lines` lines of each rank.
 LaunchContender chatty(std::string name, Side side, TimedCommand command, int times,
                        std::size_t lines) {
   return {std::move(name), side, [command, times, lines]() -> Result<LaunchSample> {
@@ -87,7 +87,7 @@ class LaunchBench {
   }
 
  private:
-  // Whatever may be wrong with the options is told before anything is started.
+  // Whatever may be wrong with the options is reported before anything is started.
   Status prepare() {
     auto counts = parseRankCounts(options_.ranks);
     if (!counts.ok()) return counts.status();
@@ -160,7 +160,7 @@ class LaunchBench {
     return {};
   }
 
-  // Without the launcher's prefixes.
+  // The bytes without the launcher's prefixes.
   std::size_t outputBytes() const { return lines_ * kLineBytes * kChattyRanks; }
 
   void contest(const std::string& subject, std::size_t bytes,

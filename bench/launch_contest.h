@@ -35,8 +35,8 @@ struct LaunchMeasurement {
   std::string failure = {};
 };
 
-// Tries everybody once without counting it (files come from the disk, Farandole is copied to a
-// host), then measures all in turns, `rounds` times; the order rotates. One of ours that loses or
+// Tries every contender once without counting it (files come from the disk, Farandole is copied to
+// a host), then measures all in turns, `rounds` times; the order rotates. One of ours that loses or
 // tears a line has failed; of others it is only counted. Who fails is left out from then on.
 std::vector<LaunchMeasurement> runLaunchContest(const std::string& subject, std::size_t bytes,
                                                 const std::vector<LaunchContender>& contenders,

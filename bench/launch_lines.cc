@@ -52,7 +52,7 @@ Status writeAll(int fd, std::string_view text) {
   return {};
 }
 
-// By hand: a writer that formats slowly would be what is measured.
+// Formats by hand: a writer that formats slowly would be what is measured.
 void putLine(char* at, std::size_t number) {
   std::memcpy(at + kDigits, letters().data() + number % kAlphabet, kLetters);
   std::size_t rest = number;

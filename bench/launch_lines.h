@@ -16,7 +16,7 @@ inline constexpr std::size_t kLineBytes = 100;  // with its end
 // "0000000007hijk…0000000007" and a line end: the number at both ends and letters that depend on
 // it between, so that no line can be put together from pieces of others.
 std::string lineOf(std::size_t number);
-// So many whole lines fit into bytes; at least one.
+// How many whole lines fit into these bytes; at least one.
 std::size_t linesIn(std::size_t bytes);
 // Lines 0, 1, …, in pieces of 8 KiB as buffered streams of C and Python write them: most pieces end
 // within a line.

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "bench/engine_rank.h"
 #include "bench/peers.h"
+#include "bench/rank_side.h"
 #include "process/command_lookup.h"
 
 namespace farandole::bench {
@@ -14,38 +14,38 @@ constexpr auto kLineUpTime = std::chrono::seconds(180);
 
 }  // namespace
 
-Result<RankGroup*> LineUp::start(LaunchPlan plan) {
-  auto group = RankGroup::start(std::move(plan), Deadline::after(kLineUpTime));
+Result<RankGroup*> LineUp::start(GroupSpec spec) {
+  auto group = RankGroup::start(std::move(spec), Deadline::after(kLineUpTime));
   if (!group.ok()) return group.status();
   groups_.push_back(std::move(*group));
   return groups_.back().get();
 }
 
 Result<RankGroup*> LineUp::startEngine() {
-  LaunchPlan plan;
-  plan.name = "engine";
-  plan.ranks = ranks_;
-  plan.processors = processors_;
-  plan.body = [size = ranks_](int rank) { return engineRankMain(rank, size); };
-  return start(std::move(plan));
+  GroupSpec spec;
+  spec.name = "engine";
+  spec.ranks = ranks_;
+  spec.processors = processors_;
+  spec.body = [size = ranks_](int rank) { return engineRankMain(rank, size); };
+  return start(std::move(spec));
 }
 
 Result<RankGroup*> LineUp::startNamed() {
-  LaunchPlan plan;
-  plan.name = "named";
-  plan.ranks = ranks_;
-  plan.processors = processors_;
-  plan.commands = {{process::ownProgram(), "run", "-np", std::to_string(ranks_),
+  GroupSpec spec;
+  spec.name = "named";
+  spec.ranks = ranks_;
+  spec.processors = processors_;
+  spec.commands = {{process::ownProgram(), "run", "-np", std::to_string(ranks_),
                     process::kOwnCommand, "bench", "rank"}};
-  return start(std::move(plan));
+  return start(std::move(spec));
 }
 
 Result<RankGroup*> LineUp::startNamed(const OwnVariant& variant) {
   return start(hosted_->own(variant, processors_));
 }
 
-Result<LaunchPlan> LineUp::planFor(const Peer& peer) const {
-  return hosted_ ? hosted_->of(peer, processors_) : planOf(peer, ranks_, processors_);
+Result<GroupSpec> LineUp::specFor(const Peer& peer) const {
+  return hosted_ ? hosted_->of(peer, processors_) : specOf(peer, ranks_, processors_);
 }
 
 Status LineUp::addPeers(const std::string& names, const Job& job) {
@@ -57,13 +57,13 @@ Status LineUp::addPeers(const std::string& names, const Job& job) {
                                    peer.name, peer.missing, peer.install()));
       continue;
     }
-    auto plan = planFor(peer);
-    if (!plan.ok() && plan.status().code() == Code::kInvalidArgument) {
-      notes_.push_back(plan.status().message());
+    auto spec = specFor(peer);
+    if (!spec.ok() && spec.status().code() == Code::kInvalidArgument) {
+      notes_.push_back(spec.status().message());
       continue;
     }
-    if (!plan.ok()) return plan.status();
-    auto group = start(std::move(*plan));
+    if (!spec.ok()) return spec.status();
+    auto group = start(std::move(*spec));
     if (!group.ok()) {
       notes_.push_back(
           fmt::format("peer {} did not start: {}", peer.name, group.status().message()));

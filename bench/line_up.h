@@ -41,8 +41,8 @@ class LineUp {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  Result<RankGroup*> start(LaunchPlan plan);
-  Result<LaunchPlan> planFor(const Peer& peer) const;
+  Result<RankGroup*> start(GroupSpec spec);
+  Result<GroupSpec> specFor(const Peer& peer) const;
 
   int ranks_;
   std::vector<int> processors_;

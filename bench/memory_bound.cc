@@ -36,7 +36,7 @@ struct Slice {
   std::size_t bytes;
 };
 
-// Of `bytes`, in whole elements.
+// This rank's slice of `bytes`, in whole elements.
 Slice sliceOf(std::size_t bytes, std::size_t width, int rank, int size) {
   const std::size_t count = std::max<std::size_t>(1, bytes / width);
   const std::size_t first = count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size);

@@ -1,5 +1,5 @@
 // This machine's bound for an allreduce: all ranks at once do an allreduce's reads and writes, with
-// the same kernels and on the same memory, but nobody waits for anybody inside.
+// the same kernels and on the same memory, but no rank waits for another inside.
 //
 // Shared memory: each rank reads its slice of every rank's buffer and writes it to every buffer;
 // the faster of streaming and ordinary stores is taken. Ordinary memory: each rank copies what

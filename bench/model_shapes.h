@@ -12,7 +12,7 @@ namespace farandole::bench {
 
 std::span<const std::int64_t> resnet50Tensors();  // 161 tensors, 25,557,032 elements
 std::span<const std::int64_t> vgg16Tensors();     // 32 tensors, 138,357,544 elements
-// Of Work::kResnet50 or Work::kVgg16.
+// The tensors of Work::kResnet50 or Work::kVgg16, and their elements altogether.
 std::span<const std::int64_t> modelTensors(Work model);
 std::int64_t modelElements(Work model);
 

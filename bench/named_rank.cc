@@ -1,17 +1,12 @@
-#include "bench/named_rank.h"
-
+// A rank that calls the C API of the library, as a user's program does.
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "bench/buffers.h"
-#include "bench/layout.h"
-#include "bench/model_shapes.h"
-#include "bench/pattern.h"
 #include "bench/rank_side.h"
+#include "bench/rank_work.h"
 #include "process/core_library.h"
 
 namespace farandole::bench {
@@ -72,25 +67,10 @@ Status call(const farandole_request& request) {
   return status;
 }
 
-Status barrier() {
-  Job job;
-  job.work = Work::kBarrier;
-  const std::int64_t nothing = 0;
-  return call(requestOf(job, "bench/barrier", &nothing, nullptr, &nothing));
-}
-
-class NamedRank {
+class NamedRank : public RankWork {
  public:
-  NamedRank() : buffers_({allocate, [](void* memory) { core.free(memory); }}) {}
-
-  Result<double> run(const Job& job) {
-    switch (job.work) {
-      case Work::kBound: return Status::invalid("the bound is measured on the engine's ranks");
-      case Work::kResnet50:
-      case Work::kVgg16: return runModel(job);
-      default: return runCollective(job);
-    }
-  }
+  NamedRank()
+      : RankWork(core.rank(), core.size(), {allocate, [](void* memory) { core.free(memory); }}) {}
 
  private:
   static Result<void*> allocate(std::size_t bytes) {
@@ -99,67 +79,50 @@ class NamedRank {
     return memory;
   }
 
-  Result<double> runCollective(const Job& job) {
-    const Layout layout(job, rank_, size_);
-    auto in = buffers_.get(job.memory, Buffers::kIn, layout.inBytes());
-    if (!in.ok()) return in.status();
-    auto out = layout.inPlace() ? in : buffers_.get(job.memory, Buffers::kOut, layout.outBytes());
-    if (!out.ok()) return out.status();
-    const std::string name = fmt::format("bench/{}/{}", bench::name(job.work), job.bytes);
-    const std::int64_t count = layout.inCount();
-    farandole_request request = requestOf(job, name.c_str(), *in, *out, &count);
+  Status barrier() override {
+    Job job;
+    job.work = Work::kBarrier;
+    const std::int64_t nothing = 0;
+    return call(requestOf(job, "bench/barrier", &nothing, nullptr, &nothing));
+  }
+
+  Operation collective(const Job& job, const Layout& layout, void* in, void* out) override {
+    names_ = {fmt::format("bench/{}/{}", bench::name(job.work), job.bytes)};
+    counts_ = {layout.inCount()};
+    farandole_request request = requestOf(job, names_[0].c_str(), in, out, counts_.data());
     request.output_bytes =
         static_cast<std::int64_t>(layout.inPlace() ? layout.inBytes() : layout.outBytes());
     if (job.ordered) {
-      // Their order tells them apart, as MPI's does.
+      // Their order tells them apart, as in MPI.
       request.flags = FARANDOLE_FLAG_ORDERED;
       request.name = nullptr;
     }
     if (job.work == Work::kAlltoall || job.work == Work::kReducescatter ||
         job.work == Work::kScatter) {
       request.splits = layout.parts().data();
-      request.nsplits = size_;
+      request.nsplits = size();
     }
-    const auto operation = [&request] { return call(request); };
-    if (job.check) {
-      layout.fill(*in);
-      FARANDOLE_RETURN_IF_ERROR(operation());
-      FARANDOLE_RETURN_IF_ERROR(layout.verify(*out));
-      FARANDOLE_RETURN_IF_ERROR(barrier());
-    }
-    std::memset(*in, 0, layout.inBytes());
-    return timeLoop(job, operation, barrier);
+    return [request] { return call(request); };
   }
 
-  // Every gradient is an operation of its own, submitted in the order backward produces them; then
-  // all are waited for, as an optimizer step does.
-  Result<double> runModel(const Job& job) {
-    const std::size_t width = sizeOf(job.dtype);
-    auto data = buffers_.get(job.memory, Buffers::kIn,
-                             static_cast<std::size_t>(modelElements(job.work)) * width);
-    if (!data.ok()) return data.status();
-    const auto counts = modelTensors(job.work);
-    std::vector<std::string> names;
-    std::vector<farandole_request> requests;
-    auto* at = static_cast<std::byte*>(*data);
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      names.push_back(fmt::format("bench/{}/{}", bench::name(job.work), i));
+  // Every gradient is an operation of its own; then all are waited for, as an optimizer step does.
+  Operation model(const Job& job, const std::vector<Tensor>& tensors) override {
+    names_.clear();
+    counts_.clear();
+    requests_.clear();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      names_.push_back(fmt::format("bench/{}/{}", bench::name(job.work), tensors.size() - 1 - i));
+      counts_.push_back(tensors[i].count);
     }
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      requests.insert(requests.begin(), requestOf(job, names[i].c_str(), at, at, &counts[i]));
-      at += static_cast<std::size_t>(counts[i]) * width;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      requests_.push_back(
+          requestOf(job, names_[i].c_str(), tensors[i].data, tensors[i].data, &counts_[i]));
     }
-    const auto operation = [&requests] { return submitAllThenWait(requests); };
-    if (job.check) {
-      const Pattern mine = Pattern::ofRank(job.dtype, rank_);
-      const Pattern expected = Pattern::reduced(job.dtype, job.op, size_);
-      for (const auto& r : requests) mine.fill(r.output, *r.shape);
-      FARANDOLE_RETURN_IF_ERROR(operation());
-      for (const auto& r : requests) FARANDOLE_RETURN_IF_ERROR(expected.verify(r.output, *r.shape));
-      FARANDOLE_RETURN_IF_ERROR(barrier());
-    }
-    std::memset(*data, 0, static_cast<std::size_t>(modelElements(job.work)) * width);
-    return timeLoop(job, operation, barrier);
+    return [this] { return submitAllThenWait(requests_); };
+  }
+
+  Result<double> bound(const Job& /*job*/) override {
+    return Status::invalid("the bound is measured on the engine's ranks");
   }
 
   static Status submitAllThenWait(const std::vector<farandole_request>& requests) {
@@ -177,9 +140,10 @@ class NamedRank {
     return first;
   }
 
-  int rank_ = core.rank();
-  int size_ = core.size();
-  Buffers buffers_;
+  // What the requests of the operation point to.
+  std::vector<std::string> names_;
+  std::vector<std::int64_t> counts_;
+  std::vector<farandole_request> requests_;
 };
 
 }  // namespace

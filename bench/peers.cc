@@ -58,7 +58,7 @@ std::vector<Needs> needs() {
   };
 }
 
-// A directory for a peer's rendezvous files, removed when the last copy of the plan is gone.
+// A directory for a peer's rendezvous files, removed when the last copy of the spec is gone.
 class TemporaryDirectory {
  public:
   static Result<std::shared_ptr<TemporaryDirectory>> create() {
@@ -81,24 +81,24 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-void planIntelMpi(LaunchPlan& plan, const fs::path& directory, const std::string& ranks) {
+void specifyIntelMpi(GroupSpec& spec, const fs::path& directory, const std::string& ranks) {
   const std::string root = (directory / "intelmpi").string();
-  plan.commands = {
+  spec.commands = {
       {root + "/bin/mpiexec.hydra", "-n", ranks, (directory / "bin/peer_intelmpi").string()}};
-  plan.environment = {
+  spec.environment = {
       {"I_MPI_ROOT", root}, {"LD_LIBRARY_PATH", root + "/lib"}, {"I_MPI_FABRICS", "shm"}};
 }
 
-void planDeepSpeed(LaunchPlan& plan, const fs::path& directory, const std::string& store) {
+void specifyDeepSpeed(GroupSpec& spec, const fs::path& directory, const std::string& store) {
   const std::string venv = (directory / "deepspeed").string();
   const char* path = std::getenv("PATH");
-  for (int rank = 0; rank < plan.ranks; ++rank) {
-    plan.commands.push_back({"env", fmt::format("RANK={}", rank),
+  for (int rank = 0; rank < spec.ranks; ++rank) {
+    spec.commands.push_back({"env", fmt::format("RANK={}", rank),
                              fmt::format("LOCAL_RANK={}", rank), venv + "/bin/python",
                              (directory / "bin/peer_deepspeed.py").string()});
   }
-  const std::string ranks = std::to_string(plan.ranks);
-  plan.environment = {{"WORLD_SIZE", ranks},
+  const std::string ranks = std::to_string(spec.ranks);
+  spec.environment = {{"WORLD_SIZE", ranks},
                       {"LOCAL_SIZE", ranks},
                       {"FARANDOLE_BENCH_STORE", store + "/store"},
                       {"MASTER_ADDR", "farandole-bench"},
@@ -169,40 +169,40 @@ std::vector<std::string> openMpiRing() {
           "--mca", "coll_tuned_allreduce_algorithm", "4"};
 }
 
-Result<LaunchPlan> planOf(const Peer& peer, int ranks, const std::vector<int>& processors) {
+Result<GroupSpec> specOf(const Peer& peer, int ranks, const std::vector<int>& processors) {
   const fs::path directory = peersDirectory();
   const std::string count = std::to_string(ranks);
   auto scratch = TemporaryDirectory::create();
   if (!scratch.ok()) return scratch.status();
-  LaunchPlan plan;
-  plan.name = peer.name;
-  plan.ranks = ranks;
-  plan.processors = processors;
-  plan.keep = *scratch;
+  GroupSpec spec;
+  spec.name = peer.name;
+  spec.ranks = ranks;
+  spec.processors = processors;
+  spec.keep = *scratch;
   if (peer.name == "openmpi" || peer.name == "openmpi-ring") {
     // The ranks pin themselves, all contenders in the same way.
-    plan.commands = {{"mpirun.openmpi", "--bind-to", "none", "-np", count}};
+    spec.commands = {{"mpirun.openmpi", "--bind-to", "none", "-np", count}};
     if (ranks > static_cast<int>(allowedProcessors().size()))
-      plan.commands[0].push_back("--oversubscribe");
+      spec.commands[0].push_back("--oversubscribe");
     if (peer.name == "openmpi-ring") {
       const auto ring = openMpiRing();
-      plan.commands[0].insert(plan.commands[0].end(), ring.begin(), ring.end());
+      spec.commands[0].insert(spec.commands[0].end(), ring.begin(), ring.end());
     }
-    plan.commands[0].push_back((directory / "bin/peer_openmpi").string());
-    plan.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+    spec.commands[0].push_back((directory / "bin/peer_openmpi").string());
+    spec.environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   } else if (peer.name == "mpich") {
-    plan.commands = {{"mpiexec.mpich", "-n", count, (directory / "bin/peer_mpich").string()}};
+    spec.commands = {{"mpiexec.mpich", "-n", count, (directory / "bin/peer_mpich").string()}};
   } else if (peer.name == "intelmpi") {
-    planIntelMpi(plan, directory, count);
+    specifyIntelMpi(spec, directory, count);
   } else if (peer.name == "gloo") {
     for (int rank = 0; rank < ranks; ++rank) {
-      plan.commands.push_back(
+      spec.commands.push_back(
           {(directory / "bin/peer_gloo").string(), std::to_string(rank), count});
     }
   } else {
-    planDeepSpeed(plan, directory, (*scratch)->path());
+    specifyDeepSpeed(spec, directory, (*scratch)->path());
   }
-  return plan;
+  return spec;
 }
 
 }  // namespace farandole::bench

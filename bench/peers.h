@@ -30,7 +30,7 @@ std::vector<Peer> findPeers();
 Result<std::vector<Peer>> selectPeers(const std::string& names);
 // What makes Open MPI's allreduce a ring, for comparisons with algorithms by name.
 std::vector<std::string> openMpiRing();
-// For an available peer. The plan owns a directory that lives until the group has ended.
-Result<LaunchPlan> planOf(const Peer& peer, int ranks, const std::vector<int>& processors);
+// For an available peer. The spec owns a directory that lives until the group has ended.
+Result<GroupSpec> specOf(const Peer& peer, int ranks, const std::vector<int>& processors);
 
 }  // namespace farandole::bench

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kBlocks = 15;
 constexpr std::uint64_t kTripsPerBlock = 100;
-// A partner that is not scheduled at all must not hang the bench.
-constexpr auto kPatience = std::chrono::milliseconds(200);
+// A peer that is not scheduled at all must not hang the bench.
+constexpr auto kPeerTimeout = std::chrono::milliseconds(200);
 
 struct alignas(64) Flag {
   std::atomic<std::uint64_t> value{0};
@@ -53,7 +53,7 @@ double flagCrossing(int one, int other) {
   Flag there;
   Flag back;
   std::vector<double> crossings;
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kPeerTimeout);
   std::thread echo([&] {
     pinThisThread(other);
     for (std::uint64_t i = 1; i <= kBlocks * kTripsPerBlock; ++i) {

@@ -12,7 +12,7 @@ namespace farandole::bench {
 
 // The processors this process may use, ascending; never empty.
 std::vector<int> allowedProcessors();
-// Of the calling thread. False if the system refuses.
+// Binds the calling thread. False if the system refuses.
 bool pinThisThread(int processor);
 
 // Median time in seconds for a flag to cross from one processor to the other; 0 if they are the
@@ -22,7 +22,8 @@ double flagCrossing(int one, int other);
 enum class Distance { kNear, kFar, kMixed, kSingle };
 inline constexpr double kNearSeconds = 0.35e-6;
 std::string_view name(Distance distance);
-// From the crossing before and after; kSingle when there is one processor, kMixed when they differ.
+// Judges by the crossing times before and after; kSingle when there is one processor, kMixed when
+// they differ.
 Distance classify(double before, double after);
 
 }  // namespace farandole::bench

@@ -45,8 +45,8 @@ bool sameUser(int fd) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankGroup>> RankGroup::start(LaunchPlan plan, Deadline deadline) {
-  std::unique_ptr<RankGroup> group(new RankGroup(std::move(plan)));
+Result<std::unique_ptr<RankGroup>> RankGroup::start(GroupSpec spec, Deadline deadline) {
+  std::unique_ptr<RankGroup> group(new RankGroup(std::move(spec)));
   FARANDOLE_RETURN_IF_ERROR(group->listen());
   FARANDOLE_RETURN_IF_ERROR(group->spawn());
   FARANDOLE_RETURN_IF_ERROR(group->acceptAll(deadline));
@@ -57,7 +57,7 @@ Result<std::unique_ptr<RankGroup>> RankGroup::start(LaunchPlan plan, Deadline de
 RankGroup::~RankGroup() { end(); }
 
 Status RankGroup::listen() {
-  FARANDOLE_RETURN_IF_ERROR(plan_.address.empty() ? listenHere() : listenOutside());
+  FARANDOLE_RETURN_IF_ERROR(spec_.address.empty() ? listenHere() : listenOutside());
   output_.reset(memfd_create("farandole-bench-output", MFD_CLOEXEC));
   if (!output_) return Status::fromErrno("memfd_create", errno);
   fcntl(output_.get(), F_SETFL, O_APPEND);
@@ -75,7 +75,7 @@ Status RankGroup::listenHere() {
   listener_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!listener_ ||
       bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
-      ::listen(listener_.get(), plan_.ranks) != 0) {
+      ::listen(listener_.get(), spec_.ranks) != 0) {
     return Status::fromErrno("cannot listen for benchmark ranks", errno);
   }
   return {};
@@ -86,15 +86,15 @@ Status RankGroup::listenOutside() {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (getaddrinfo(plan_.address.c_str(), "0", &hints, &found) != 0) {
-    return Status::invalid("not an address of this machine: " + plan_.address);
+  if (getaddrinfo(spec_.address.c_str(), "0", &hints, &found) != 0) {
+    return Status::invalid("not an address of this machine: " + spec_.address);
   }
   listener_.reset(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const bool bound = listener_ && bind(listener_.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-                     ::listen(listener_.get(), plan_.ranks) == 0;
+                     ::listen(listener_.get(), spec_.ranks) == 0;
   const int error = errno;
   freeaddrinfo(found);
-  if (!bound) return Status::fromErrno("cannot listen on " + plan_.address, error);
+  if (!bound) return Status::fromErrno("cannot listen on " + spec_.address, error);
   sockaddr_storage own{};
   socklen_t length = sizeof own;
   char port[8] = "";
@@ -104,13 +104,13 @@ Status RankGroup::listenOutside() {
     return Status::fromErrno("cannot learn the port of the benchmark", errno);
   }
   FARANDOLE_ASSIGN_OR_RETURN(token_, randomHex(32));
-  socketName_ = fmt::format("tcp:{}:{}:{}", token_, port, plan_.address);
+  socketName_ = fmt::format("tcp:{}:{}:{}", token_, port, spec_.address);
   return {};
 }
 
 Status RankGroup::spawn() {
-  const bool forks = static_cast<bool>(plan_.body);
-  const int count = forks ? plan_.ranks : static_cast<int>(plan_.commands.size());
+  const bool forks = static_cast<bool>(spec_.body);
+  const int count = forks ? spec_.ranks : static_cast<int>(spec_.commands.size());
   for (int i = 0; i < count; ++i) {
     const pid_t parent = getpid();
     const pid_t pid = fork();
@@ -118,7 +118,7 @@ Status RankGroup::spawn() {
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
-      becomeChild(i, forks ? nullptr : &plan_.commands[static_cast<std::size_t>(i)]);
+      becomeChild(i, forks ? nullptr : &spec_.commands[static_cast<std::size_t>(i)]);
     }
     processes_.push_back(pid);
   }
@@ -131,11 +131,11 @@ void RankGroup::becomeChild(int rank, const std::vector<std::string>* command) {
   dup2(null, STDIN_FILENO);
   dup2(output_.get(), STDOUT_FILENO);
   dup2(output_.get(), STDERR_FILENO);
-  for (const auto& [key, value] : plan_.environment) setenv(key.c_str(), value.c_str(), 1);
+  for (const auto& [key, value] : spec_.environment) setenv(key.c_str(), value.c_str(), 1);
   setenv("FARANDOLE_BENCH_SOCKET", socketName_.c_str(), 1);
-  // Also if there are none: starters complain about variables that are to be passed on and missing.
-  setenv("FARANDOLE_BENCH_CPUS", join(plan_.processors).c_str(), 1);
-  if (command == nullptr) _exit(plan_.body(rank));
+  // Set also if there are none: starters complain about variables that they must pass on and miss.
+  setenv("FARANDOLE_BENCH_CPUS", join(spec_.processors).c_str(), 1);
+  if (command == nullptr) _exit(spec_.body(rank));
   std::vector<char*> arguments;
   for (const std::string& word : *command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -145,8 +145,8 @@ void RankGroup::becomeChild(int rank, const std::vector<std::string>* command) {
 }
 
 Status RankGroup::acceptAll(const Deadline& deadline) {
-  ranks_.resize(static_cast<std::size_t>(plan_.ranks));
-  for (int accepted = 0; accepted < plan_.ranks;) {
+  ranks_.resize(static_cast<std::size_t>(spec_.ranks));
+  for (int accepted = 0; accepted < spec_.ranks;) {
     FARANDOLE_RETURN_IF_ERROR(awaitReadable(listener_.get(), deadline));
     Rank newcomer;
     newcomer.socket.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -159,7 +159,7 @@ Status RankGroup::acceptAll(const Deadline& deadline) {
   return {};
 }
 
-// False: somebody else, who is sent away.
+// False: a stranger, whose connection is closed.
 Result<bool> RankGroup::admit(Rank newcomer, const Deadline& deadline) {
   if (token_.empty() && !sameUser(newcomer.socket.get())) return false;
   auto hello = receive(newcomer, token_.empty() ? deadline : Deadline::after(kHelloTime));
@@ -169,10 +169,10 @@ Result<bool> RankGroup::admit(Rank newcomer, const Deadline& deadline) {
   char token[72] = "";
   const int words = std::sscanf(hello->c_str(), "hello %d %d %71s", &rank, &size, token);
   if (!token_.empty() && (words != 3 || token_ != token)) return false;
-  if (words != 3 || size != plan_.ranks || rank < 0 || rank >= plan_.ranks ||
+  if (words != 3 || size != spec_.ranks || rank < 0 || rank >= spec_.ranks ||
       ranks_[static_cast<std::size_t>(rank)].socket) {
     return withOutput(Status::unavailable(fmt::format(
-        "{}: {} ranks were started, but a rank says '{}'", name(), plan_.ranks, *hello)));
+        "{}: {} ranks were started, but a rank says '{}'", name(), spec_.ranks, *hello)));
   }
   ranks_[static_cast<std::size_t>(rank)] = std::move(newcomer);
   return true;

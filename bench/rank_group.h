@@ -23,7 +23,7 @@
 
 namespace farandole::bench {
 
-struct LaunchPlan {
+struct GroupSpec {
   std::string name;
   int ranks = 2;
   std::vector<int> processors;                     // empty: ranks are not pinned
@@ -37,12 +37,12 @@ struct LaunchPlan {
 class RankGroup {
  public:
   // Starts the ranks and waits until all are ready. The error carries the last lines they printed.
-  static Result<std::unique_ptr<RankGroup>> start(LaunchPlan plan, Deadline deadline);
+  static Result<std::unique_ptr<RankGroup>> start(GroupSpec spec, Deadline deadline);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
-  const std::string& name() const { return plan_.name; }
+  const std::string& name() const { return spec_.name; }
   // Seconds per operation, of the slowest rank. After a failure the group is of no more use.
   Result<double> run(const Job& job, Deadline deadline);
 
@@ -54,7 +54,7 @@ class RankGroup {
     bool ready = false;
   };
 
-  explicit RankGroup(LaunchPlan plan) : plan_(std::move(plan)) {}
+  explicit RankGroup(GroupSpec spec) : spec_(std::move(spec)) {}
   Status listen();
   Status listenHere();
   Status listenOutside();
@@ -72,7 +72,7 @@ class RankGroup {
   Status withOutput(Status status) const;
   void end();
 
-  LaunchPlan plan_;
+  GroupSpec spec_;
   std::string socketName_;  // FARANDOLE_BENCH_SOCKET
   std::string token_;       // what ranks elsewhere show
   UniqueFd listener_;

@@ -35,6 +35,11 @@ class RankWire {
   int size_ = 0;
 };
 
+// The ranks themselves, until the driver has no more for them; the exit code. engineRankMain calls
+// the engine, namedRankMain the C API of the library, as a rank of `farandole run`.
+int engineRankMain(int rank, int size);
+int namedRankMain();
+
 // warmup operations, a barrier, then the timed ones: seconds per operation.
 Result<double> timeLoop(const Job& job, const std::function<Status()>& operation,
                         const std::function<Status()>& barrier);

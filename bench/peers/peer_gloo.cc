@@ -68,7 +68,8 @@ class DriverStore : public gloo::rendezvous::Store {
   std::map<std::string, std::vector<char>> values_;
 };
 
-// From which the driver is reached; the loopback's if that is by a unix socket.
+// The address from which the driver is reached; that of the loopback if it is reached by a unix
+// socket.
 std::string ownAddress(const bench_wire& wire) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;

@@ -1,4 +1,4 @@
-// HandleTable: numbers for entries. A handle is a slot and its generation, so that a released
+// HandleTable: numbers for entries. A handle is a holder and its generation, so that a released
 // handle is never mistaken for a later one. Thread-safe. Lives as long as the process: handles
 // outlive a shutdown.
 #pragma once
@@ -21,14 +21,14 @@ class HandleTable {
   bool release(std::uint64_t handle);
 
  private:
-  struct Slot {
+  struct Holder {
     std::uint32_t generation = 1;
     conductor::EntryPtr entry;
   };
-  const Slot* slotOf(std::uint64_t handle) const REQUIRES(mutex_);
+  const Holder* holderOf(std::uint64_t handle) const REQUIRES(mutex_);
 
   mutable Mutex mutex_;
-  std::vector<Slot> slots_ GUARDED_BY(mutex_);
+  std::vector<Holder> holders_ GUARDED_BY(mutex_);
   std::vector<std::uint32_t> free_ GUARDED_BY(mutex_);
 };
 

@@ -16,6 +16,10 @@ namespace {
 
 std::atomic<bool> forked_{false};
 
+// Local rank 0 waits so long for the others before it leaves the file as it is: viewers can read
+// that too.
+constexpr Duration kStopTimeout = std::chrono::seconds(2);
+
 Status inCallback(const char* what) {
   return Status::invalid(std::string(what) + " cannot be called from a completion callback");
 }
@@ -46,7 +50,7 @@ void Library::afterForkInChild() NO_THREAD_SAFETY_ANALYSIS {
   // the child is alone and the pointers do not change any more.
   Library& library = instance();
   if (library.runtime_) library.runtime_->closeAfterFork();
-  if (library.agent_) library.agent_->forgetAfterFork();
+  if (library.bootstrap_) library.bootstrap_->forgetAfterFork();
 }
 
 void Library::atExit() {
@@ -74,10 +78,10 @@ Result<std::shared_ptr<runtime::Runtime>> Library::requireRuntime() const {
   return current;
 }
 
-Status Library::connectAgent(runtime::Identity& identity, Deadline deadline) {
+Status Library::connectBootstrap(runtime::Identity& identity, Deadline deadline) {
   Config& config = identity.config;
   if (engine_) config = mpiConfig_;
-  if (!agent_ && !engine_ && !identity.meeting && runtime::startedByMpi()) {
+  if (!bootstrap_ && !engine_ && !identity.store && runtime::startedByMpi()) {
     auto started = runtime::startUnderMpi(config, deadline);
     FARANDOLE_RETURN_IF_ERROR(started.status());
     engine_ = std::move(started->engine);
@@ -86,10 +90,10 @@ Status Library::connectAgent(runtime::Identity& identity, Deadline deadline) {
     if (started->bootstrap) listenTo(std::move(started->bootstrap));
     return {};
   }
-  if (agent_ || (config.agent.empty() && !identity.meeting)) return {};
+  if (bootstrap_ || (config.agent.empty() && !identity.store)) return {};
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
-  if (identity.meeting) {
-    auto met = runtime::LinkBootstrap::start(config, *identity.meeting, deadline);
+  if (identity.store) {
+    auto met = runtime::LinkBootstrap::start(config, *identity.store, deadline);
     FARANDOLE_RETURN_IF_ERROR(met.status());
     bootstrap = std::move(met).value();
   } else {
@@ -111,9 +115,9 @@ Status Library::connectAgent(runtime::Identity& identity, Deadline deadline) {
 
 void Library::listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap) {
   const MutexLock lock(mutex_);
-  agent_ = std::move(bootstrap);
+  bootstrap_ = std::move(bootstrap);
   // Events reach whatever runtime there is at that time.
-  agent_->onRankEnd([this](const bootstrap::RankEnd& end) {
+  bootstrap_->onRankEnd([this](const bootstrap::RankEnd& end) {
     if (const auto current = runtime()) {
       current->rankEnded(end);
     } else if (collective::Engine* const mpi = mpi_.load(std::memory_order_acquire)) {
@@ -121,7 +125,7 @@ void Library::listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap) {
       mpi->rankLost(bootstrap::describe(end));
     }
   });
-  agent_->onRankStop([this](const bootstrap::RankStop& stop) {
+  bootstrap_->onRankStop([this](const bootstrap::RankStop& stop) {
     const MutexLock order(stopsMutex_);
     stops_.insert_or_assign(stop.rank, stop);
     if (const auto current = runtime()) current->rankStopped(stop);
@@ -142,11 +146,11 @@ Status Library::init(std::chrono::milliseconds timeout) {
   }
   const Deadline deadline =
       Deadline::after(timeout > std::chrono::milliseconds::zero() ? timeout : config->startTimeout);
-  FARANDOLE_RETURN_IF_ERROR(connectAgent(*identity, deadline));
+  FARANDOLE_RETURN_IF_ERROR(connectBootstrap(*identity, deadline));
   setLogRank(config->rank);
   const std::uint64_t epoch = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
   auto started =
-      runtime::Runtime::start(*config, epoch, agent_.get(), engine_.get(), timeline_, deadline);
+      runtime::Runtime::start(*config, epoch, bootstrap_.get(), engine_.get(), timeline_, deadline);
   FARANDOLE_RETURN_IF_ERROR(started.status());
   {
     const MutexLock order(stopsMutex_);
@@ -156,7 +160,7 @@ Status Library::init(std::chrono::milliseconds timeout) {
     }
     for (const auto& [rank, stop] : stops_) (*started)->rankStopped(stop);
   }
-  if (agent_) agent_->report("initialised size=" + std::to_string(config->size));
+  if (bootstrap_) bootstrap_->report("initialised size=" + std::to_string(config->size));
   if (config->timeline.empty()) return {};
   Status status = startTimeline(config->timeline, *config);
   // Half an init would be worse than none.
@@ -205,7 +209,7 @@ Status Library::end(const std::shared_ptr<runtime::Runtime>& ending) {
     runtime_ = nullptr;
   }
   ending->stop();
-  if (agent_) agent_->report("shut down");
+  if (bootstrap_) bootstrap_->report("shut down");
   return retireMemory(ending);
 }
 
@@ -269,6 +273,50 @@ Status Library::free(void* memory) {
 bool Library::isShared(const void* memory, std::size_t bytes) const {
   const auto current = runtime();
   return current && current->arena().owns(memory, bytes);
+}
+
+// The timeline: one file per machine (FILE, FILE.machine1, …), which local rank 0 makes before the
+// others write and completes when they have stopped.
+Status Library::startTimeline(const std::string& path, const Config& config) {
+  const MutexLock lock(timelineMutex_);
+  if (timeline_.enabled())
+    return Status::invalid("a timeline is already being written to " + timelinePath_);
+  timelineKey_ = "timeline/" + std::to_string(epoch()) + "/" + std::to_string(timelines_++) + "/" +
+                 std::to_string(config.machine);
+  // Machines may share a file system.
+  timelinePath_ = config.machine == 0 ? path : path + ".machine" + std::to_string(config.machine);
+  timelineConfig_ = config;
+  const Deadline deadline = Deadline::after(config.startTimeout);
+  Status made;
+  if (config.localRank == 0) {
+    made = observe::Timeline::createFile(timelinePath_);
+    // The others learn of a failure too: nobody waits for a file that will not come.
+    if (bootstrap_)
+      FARANDOLE_RETURN_IF_ERROR(
+          bootstrap_->put(timelineKey_, made.ok() ? "" : made.message(), deadline));
+  } else {
+    auto told = bootstrap_->get(timelineKey_, deadline);
+    FARANDOLE_RETURN_IF_ERROR(told.status());
+    if (!told->empty()) made = Status::unavailable(*told);
+  }
+  FARANDOLE_RETURN_IF_ERROR(made);
+  return timeline_.start(timelinePath_, config.rank, config.host,
+                         static_cast<std::size_t>(config.timelineBytes));
+}
+
+Status Library::stopTimeline() {
+  const MutexLock lock(timelineMutex_);
+  if (!timeline_.enabled()) return {};
+  FARANDOLE_RETURN_IF_ERROR(timeline_.stop());
+  const Deadline deadline = Deadline::after(kStopTimeout);
+  if (timelineConfig_.localRank != 0) {
+    return bootstrap_->put(timelineKey_ + "/" + std::to_string(timelineConfig_.localRank), "",
+                           deadline);
+  }
+  for (int i = 1; i < timelineConfig_.localSize; ++i) {
+    if (!bootstrap_->get(timelineKey_ + "/" + std::to_string(i), deadline).ok()) return {};
+  }
+  return observe::Timeline::closeFile(timelinePath_);
 }
 
 }  // namespace farandole::api

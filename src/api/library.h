@@ -63,7 +63,7 @@ class Library {
   Status end(const std::shared_ptr<runtime::Runtime>& ending) REQUIRES(lifeMutex_);
   // The user keeps the shared memory of a runtime that has ended, out of the other ranks' sight.
   Status retireMemory(const std::shared_ptr<runtime::Runtime>& ending);
-  Status connectAgent(runtime::Identity& identity, Deadline deadline) REQUIRES(lifeMutex_);
+  Status connectBootstrap(runtime::Identity& identity, Deadline deadline) REQUIRES(lifeMutex_);
   void listenTo(std::unique_ptr<bootstrap::Bootstrap> bootstrap);
   static void afterForkInChild();
   static void atExit();
@@ -78,7 +78,7 @@ class Library {
   Config mpiConfig_ GUARDED_BY(lifeMutex_);        // who this rank is then
   // Set by the first init, before there is a runtime whose users may look at it; then it stays:
   // init and shutdown repeat quickly.
-  std::unique_ptr<bootstrap::Bootstrap> agent_;
+  std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
 
   Mutex stopsMutex_;  // before mutex_; held while the runtime is told
   // What the agent has said last of each rank, for the next runtime.

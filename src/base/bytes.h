@@ -1,13 +1,19 @@
-// How messages are encoded: integers are little-endian, and a text follows its length of four
-// bytes. They are appended to a string and read from front to back by a ByteReader. Integers at
+// The byte form of messages: integers are little-endian, a text follows its length of four bytes, a
+// list the number of its elements. Messages are written to the end of a string, or by a ByteWriter
+// where the same memory is used for one message after another. A ByteReader reads both. Integers at
 // fixed places are in base/little_endian.h.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "base/little_endian.h"
 
@@ -26,11 +32,63 @@ inline void appendText(std::string& out, std::string_view text) {
   out.append(text);
 }
 
+class ByteWriter {
+ public:
+  // `memory` is used again; what it holds is lost.
+  explicit ByteWriter(std::vector<std::byte> memory = {}) : bytes_(std::move(memory)) {
+    if (bytes_.size() < kUsual) bytes_.resize(kUsual);
+  }
+
+  template <typename T>
+  void integer(T value) {
+    static_assert(std::is_integral_v<T>);
+    store(reinterpret_cast<std::uint8_t*>(placeFor(sizeof value)),
+          static_cast<std::make_unsigned_t<T>>(value));
+  }
+  void real(double value) { integer(std::bit_cast<std::uint64_t>(value)); }
+  void text(std::string_view value) {
+    integer(static_cast<std::uint32_t>(value.size()));
+    append(value.data(), value.size());
+  }
+  void integers(std::span<const std::int64_t> values) {
+    integer(static_cast<std::uint32_t>(values.size()));
+    for (const auto value : values) integer(value);
+  }
+  // The rest of the message, without a length.
+  void remainder(std::span<const std::byte> bytes) { append(bytes.data(), bytes.size()); }
+
+  // The next message is written into the same memory.
+  void clear() { used_ = 0; }
+  std::span<const std::byte> bytes() const { return std::span(bytes_).first(used_); }
+  std::vector<std::byte> take() {
+    bytes_.resize(used_);
+    return std::move(bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kUsual = 128;  // most messages are no longer
+
+  void append(const void* from, std::size_t size) {
+    if (size > 0) std::memcpy(placeFor(size), from, size);
+  }
+  std::byte* placeFor(std::size_t size) {
+    if (size > bytes_.size() - used_) grow(size);
+    return bytes_.data() + std::exchange(used_, used_ + size);
+  }
+  // Not inlined, so that the above is a few instructions wherever something is written.
+  [[gnu::noinline]] void grow(std::size_t size) { bytes_.resize(2 * bytes_.size() + size); }
+
+  std::vector<std::byte> bytes_;  // longer than what was written
+  std::size_t used_ = 0;
+};
+
 // Never reads past its end: after the first thing that does not fit every further read yields
 // nothing, so decoders check once, at the end.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
+  explicit ByteReader(std::span<const std::byte> bytes)
+      : rest_(reinterpret_cast<const char*>(bytes.data()), bytes.size()) {}
 
   template <typename T>
   T integer() {
@@ -49,6 +107,19 @@ class ByteReader {
     std::string value(rest_.substr(0, length));
     rest_.remove_prefix(length);
     return value;
+  }
+
+  double real() { return std::bit_cast<double>(integer<std::uint64_t>()); }
+
+  // A list of at most `limit` integers.
+  std::vector<std::int64_t> integers(std::size_t limit) {
+    const auto size = integer<std::uint32_t>();
+    if (size > limit || size > rest_.size() / sizeof(std::int64_t)) {
+      return fail<std::vector<std::int64_t>>();
+    }
+    std::vector<std::int64_t> values(size);
+    for (auto& value : values) value = integer<std::int64_t>();
+    return values;
   }
 
   // A number of things that follow, each of at least `each` bytes: never more than can be there.

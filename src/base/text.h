@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace farandole {
@@ -33,6 +35,16 @@ std::vector<std::string_view> splitWords(std::string_view text);
 
 // What stands between separators: one part more than there are separators.
 std::vector<std::string_view> splitAt(std::string_view text, char separator);
+
+// A template, which is text with @NAME@ in it: each @NAME@ of a listed name becomes its value. Values
+// are not looked at again, so that nothing in them can become a placeholder; a name that is not
+// listed stays as it is.
+std::string fillTemplate(std::string_view text,
+                         std::initializer_list<std::pair<std::string_view, std::string>> values);
+
+// The lines of a shell program as one line: without indentation, empty lines and lines that are
+// comments, joined with blanks. Each statement must end with a semicolon.
+std::string joinLines(std::string_view text);
 
 // "1 slot", "2 slots"
 std::string countOf(std::int64_t count, std::string_view noun);

@@ -1,7 +1,6 @@
 // The subcommands of `farandole`: one line each in registry.cc, and all that main() knows of them.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,10 @@
 #include <vector>
 
 #include "base/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::command {
 
@@ -18,7 +21,7 @@ class Command {
   virtual ~Command() = default;
   // The words after its name, as CLI11 can read them.
   virtual Result<std::vector<std::string>> prepare(std::vector<std::string> words) = 0;
-  // After the options have been read. The exit code; mistakes are told on stderr.
+  // After the options have been read. The exit code; errors are printed to stderr.
   virtual int execute() = 0;
 };
 

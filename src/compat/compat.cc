@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "compat/grammars.h"
+#include "compat/flag_table.h"
 #include "compat/split_words.h"
 
 namespace farandole::compat {

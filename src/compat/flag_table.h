@@ -74,6 +74,12 @@ class Given {
 
 Result<Given> parseFlags(const Grammar& grammar, const std::vector<std::string>& words);
 
+// The flags of every old command.
+const Grammar& horovodrunGrammar();
+const Grammar& ipexrunGrammar();
+const Grammar& torchrunGrammar();
+const Grammar& mpirunGrammar();
+
 // The page for --help.
 std::string helpText(const Grammar& grammar);
 

@@ -1,5 +1,5 @@
 // horovodrun's flags (0.28.1), and spellings that documents use though it never knew them.
-#include "compat/grammars.h"
+#include "compat/flag_table.h"
 
 namespace farandole::compat {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "compat/grammars.h"
+#include "compat/flag_table.h"
 #include "compat/mpirun.h"
 #include "compat/pinning.h"
 #include "compat/preload.h"
-#include "compat/python_command.h"
+#include "compat/translation.h"
 #include "launch/plan/rank_environment.h"
 
 namespace farandole::compat {
@@ -124,7 +124,7 @@ Status distributed(const Given& given, int machines, const Surroundings& here, R
   return {};
 }
 
-// Only the instances that --instance-idx names; -1 names all.
+// Leaves only the instances that --instance-idx names; -1 names all.
 Status selectInstances(const Given& given, Pinning& pinning) {
   const std::string text = given.value("--instance-idx").value_or("");
   if (text.empty() || text == "-1") return {};
@@ -182,7 +182,7 @@ Status instances(const Given& given, const Surroundings& here, RunWords& run,
   setThreads(pinning->threads(), here, run);
   if (pinning->count > 1) {
     makeIndependent(command);
-    run.set("--quiet");  // nobody joins, and nobody needs to be told
+    run.set("--quiet");  // no rank joins, and no warning is needed
     run.note("the " + std::to_string(pinning->count) +
              " instances do not work together; a distributed job is --nnodes 1 --nprocs-per-node " +
              std::to_string(pinning->count));

@@ -1,5 +1,5 @@
 // ipexrun's flags: 2.1 to 2.8, and the older ones that it still accepted with a warning.
-#include "compat/grammars.h"
+#include "compat/flag_table.h"
 
 namespace farandole::compat {
 namespace {

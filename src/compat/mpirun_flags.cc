@@ -1,6 +1,6 @@
 // Flags of mpirun and mpiexec: Open MPI 4 and 5, Hydra (MPICH, Intel MPI). One and two dashes are
 // the same to Open MPI; Hydra is read in the same way.
-#include "compat/grammars.h"
+#include "compat/flag_table.h"
 
 namespace farandole::compat {
 namespace {

@@ -1,7 +1,6 @@
 // Parameters of Open MPI (--mca NAME VALUE) that mean something to a launcher.
 #include <algorithm>
 
-#include "compat/mca_parameters.h"
 #include "compat/mpirun.h"
 #include "compat/split_words.h"
 

@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "compat/grammars.h"
-#include "compat/python_command.h"
+#include "compat/flag_table.h"
 #include "compat/run_words.h"
 #include "compat/translation.h"
 

@@ -1,5 +1,5 @@
 // torchrun's flags. Each may also come from the environment: PET_<FLAG>.
-#include "compat/grammars.h"
+#include "compat/flag_table.h"
 
 namespace farandole::compat {
 namespace {

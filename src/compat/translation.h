@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compat/flag_table.h"
 #include "compat/run_words.h"
 #include "compat/usable_cpus.h"
 
@@ -35,9 +36,14 @@ struct Surroundings {
 
 // What every translation begins with: the answer to --help and --version, otherwise no text.
 Translation beginTranslation(const Grammar& grammar, const Given& given);
-// And what it ends with. Without a command it is an error.
+// What every translation ends with. Without a command it is an error.
 Result<Translation> endTranslation(const Grammar& grammar, const Given& given, const RunWords& run,
                                    const std::vector<std::string>& command);
+
+// The command of launchers that start Python by themselves (torchrun, ipexrun):
+// "train.py …" → "python3 -u train.py …"; with -m a module; with --no-python as it is.
+// anyName: scripts need not end in .py.
+std::vector<std::string> pythonCommand(const Given& given, const Surroundings& here, bool anyName);
 
 Result<Translation> translateHorovodrun(const std::vector<std::string>& words,
                                         const Surroundings& here = Surroundings::real());

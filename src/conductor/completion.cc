@@ -28,8 +28,8 @@ void CompletionQueue::forget() {
   if (--expected_ == 0) quiet_.notifyAll();
 }
 
-bool CompletionQueue::awaitQuiet(Duration patience) {
-  const Deadline deadline = Deadline::after(patience);
+bool CompletionQueue::awaitQuiet(Duration timeout) {
+  const Deadline deadline = Deadline::after(timeout);
   const MutexLock lock(mutex_);
   while (expected_ != 0 && !deadline.passed()) quiet_.wait(mutex_, deadline);
   return expected_ == 0;

@@ -37,7 +37,7 @@ class CompletionQueue {
   int eventFd() const { return event_.get(); }
   // False if completions are still expected after that time. (An operation is seen to be done a
   // moment before its completion is here.)
-  bool awaitQuiet(Duration patience);
+  bool awaitQuiet(Duration timeout);
 
  private:
   CompletionQueue() = default;

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread.h"
-#include "conductor/leave_mark.h"
+#include "conductor/rank_states.h"
 
 namespace farandole::conductor {
 namespace {
@@ -18,7 +18,10 @@ namespace {
 // When another rank has given up because of a third one, this rank's own watch knows of that one
 // within this time, with a better account.
 constexpr Duration kOwnAccount = std::chrono::milliseconds(700);
-constexpr std::size_t kMaxLanes = 4096;
+constexpr std::size_t kMaxTracks = 4096;
+
+// It competes with the program's own work, so it hardly spins.
+constexpr Duration kBackgroundSpin = std::chrono::microseconds(5);
 
 // The lesser of the two.
 Deadline earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
@@ -36,16 +39,16 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
 
 }  // namespace
 
-Conductor::Conductor(Bell& bell, Fates& fates, Network* network, observe::Timeline& timeline,
-                     Options options)
+Conductor::Conductor(Bell& bell, RankStates& rankStates, Network* network,
+                     observe::Timeline& timeline, Options options)
     : bell_(bell),
-      fates_(fates),
+      rankStates_(rankStates),
       network_(network),
       timeline_(timeline),
       options_(std::move(options)),
       // With other machines, the network's threads are among those that want the processor.
-      endurance_(options_.spin == Duration::zero() || network != nullptr ? Duration::zero()
-                                                                         : options_.yield) {}
+      yieldLimit_(options_.spin == Duration::zero() || network != nullptr ? Duration::zero()
+                                                                          : options_.yield) {}
 
 Status Conductor::start() {
   auto thread = startThread("fd-conductor", [this] { runInBackground(); });
@@ -65,7 +68,7 @@ void Conductor::addSet(std::unique_ptr<ProcessSet> set) {
 Status Conductor::removeSet(std::int32_t id) {
   std::shared_ptr<ProcessSet> removed;
   {
-    const MutexLock drive(drive_);
+    const Driving driving(drive_);
     const MutexLock lock(mutex_);
     const auto found = sets_.find(id);
     if (found == sets_.end())
@@ -135,18 +138,18 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   if (set) set->control().setWaiting(1);
   Left left = Left::kDone;
-  DirectCallbacks::Batch toTell;
+  DirectCallbacks::Batch callbacks;
   // When the deadline was looked at: a stop of this process shows in a long time between two looks.
   TimePoint looked = since;
   while (!entry->done.load(std::memory_order_acquire)) {
-    if (drive_.try_lock()) {
+    if (drive_.tryLock()) {
       left = driveUntil(entry, deadline, looked);
-      toTell = direct_.take();
+      callbacks = direct_.take();
       drive_.unlock();
-      if (left != Left::kToTell) break;
+      if (left != Left::kCallbacks) break;
       left = Left::kDone;
       if (waiters_.load(std::memory_order_seq_cst) > 1) wakeWaiters();
-      direct_.run(std::exchange(toTell, {}));
+      direct_.run(std::exchange(callbacks, {}));
       looked = TimePoint{};  // callbacks take as long as they like
       continue;
     }
@@ -173,10 +176,10 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
     kickBackground();
   }
   // Last: from here on others drive.
-  direct_.run(std::move(toTell));
+  direct_.run(std::move(callbacks));
   switch (left) {
     case Left::kDone:
-    case Left::kToTell: return Code::kOk;
+    case Left::kCallbacks: return Code::kOk;
     case Left::kTimeout: return Code::kTimeout;
     case Left::kInterrupted: return Code::kInterrupted;
   }
@@ -187,7 +190,7 @@ Code Conductor::wait(const EntryPtr& entry, Deadline deadline, TimePoint since) 
 bool Conductor::passed(Deadline& deadline, TimePoint& looked, TimePoint now) {
   if (deadline.isNever()) return false;
   const TimePoint last = std::exchange(looked, now);
-  if (last != TimePoint{} && now - last > kSuspended) {
+  if (last != TimePoint{} && now - last > kStoppedFor) {
     deadline = Deadline::after(now - last, deadline.at());
   }
   return now >= deadline.at();
@@ -203,11 +206,11 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
     const bool moved = pollAndStep();
     if ((moved || entry->done.load(std::memory_order_acquire)) && waitsSince != TimePoint{}) {
       const Duration waited = Clock::now() - waitsSince;
-      if (waited > options_.spin) endurance_.waited(waited);
+      if (waited > options_.spin) yieldLimit_.waited(waited);
       waitsSince = TimePoint{};
     }
     if (entry->done.load(std::memory_order_acquire)) return Left::kDone;
-    if (direct_.any()) return Left::kToTell;
+    if (direct_.any()) return Left::kCallbacks;
     if (moved) {
       // What came while this process was stopped must not hide that it was.
       if (looked != TimePoint{} && !deadline.isNever()) passed(deadline, looked);
@@ -219,11 +222,11 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
     if (passed(deadline, looked, now)) return Left::kTimeout;
     if (idleSince == TimePoint{}) idleSince = now;
     if (waitsSince == TimePoint{}) waitsSince = now;
-    if (now - idleSince < patience()) {
+    if (now - idleSince < spinLimit()) {
       pause(round);
       continue;
     }
-    if (now - waitsSince < endurance()) {
+    if (now - waitsSince < yieldFor()) {
       yield();
       continue;
     }
@@ -243,22 +246,23 @@ Conductor::Left Conductor::driveUntil(const EntryPtr& entry, Deadline& deadline,
   }
 }
 
-Duration Conductor::patience() const {
-  const bool network = std::any_of(stepped_.begin(), stepped_.end(),
-                                   [](const auto& set) { return set->awaitsNetwork(); });
+Duration Conductor::spinLimit() const {
+  const bool network =
+      std::any_of(stepped_.begin(), stepped_.end(),
+                  [](const auto& set) REQUIRES(driverRole) { return set->awaitsNetwork(); });
   return network ? std::max(options_.spin, options_.linkSpin) : options_.spin;
 }
 
-Duration Conductor::endurance() const {
+Duration Conductor::yieldFor() const {
   // All have submitted what runs, so they are about to drive it.
-  const bool runs =
-      std::any_of(stepped_.begin(), stepped_.end(), [](const auto& set) { return set->runs(); });
-  return runs ? endurance_.limit() : endurance_.now();
+  const bool runs = std::any_of(stepped_.begin(), stepped_.end(),
+                                [](const auto& set) REQUIRES(driverRole) { return set->runs(); });
+  return runs ? yieldLimit_.limit() : yieldLimit_.now();
 }
 
 bool Conductor::test(const EntryPtr& entry) {
   if (entry->done.load(std::memory_order_acquire)) return true;
-  if (drive_.try_lock()) {
+  if (drive_.tryLock()) {
     pollAndStep();
     stepDown();
   }
@@ -330,8 +334,11 @@ Deadline Conductor::sleepLimit(Deadline deadline) {
   return limit;
 }
 
-void Conductor::runs(TimePoint now, bool suspended) {
-  if (suspended) resumedAt_.store(now, std::memory_order_relaxed);
+void Conductor::runs(TimePoint now, bool wasStopped) {
+  if (wasStopped) {
+    logDebug("was stopped, and runs again");
+    resumedAt_.store(now, std::memory_order_relaxed);
+  }
   ranAt_.store(now, std::memory_order_relaxed);
 }
 
@@ -340,8 +347,8 @@ void Conductor::lookAround() {
   const TimePoint now = Clock::now();
   const TimePoint ran = ranAt_.load(std::memory_order_relaxed);
   // The watch has not run either: this process has just been continued.
-  const bool suspended = ran != TimePoint{} && now - ran > kSuspended;
-  const TimePoint resumed = suspended ? now : resumedAt_.load(std::memory_order_relaxed);
+  const bool wasStopped = ran != TimePoint{} && now - ran > kStoppedFor;
+  const TimePoint resumed = wasStopped ? now : resumedAt_.load(std::memory_order_relaxed);
   for (const auto& set : stepped_) {
     set->checkStalls(now, resumed, options_.stallWarning, options_.stallShutdown);
   }
@@ -354,13 +361,16 @@ void Conductor::lookAround() {
 void Conductor::failEverything(const Status& status) {
   failedEverything_ = true;
   const bool shutdown = status.code() == Code::kShutdown;
+  const std::string count = std::to_string(inFlight_.load(std::memory_order_relaxed));
+  logDebug(shutdown ? "shuts down with " + count + " operations in flight"
+                    : "fails all " + count + " operations in flight: " + status.message());
   if (silent_) {
     for (const auto& set : stepped_) set->failAll(status);
     return;
   }
   if (!shutdown || lostTo_ >= 0) {
     // Before the others can see that it leaves.
-    fates_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
+    rankStates_.leave(gaveUpBecauseOf(shutdown ? lostTo_ : status.rank()));
   }
   // The others must not wait for this rank.
   for (const auto& set : stepped_) set->leave();
@@ -373,7 +383,7 @@ void Conductor::fail(Status status) {
   // At once: whatever ends this process before a driver says good-bye, the others shall not take it
   // for the cause.
   if (const Status first = bell_.failure(); first.code() != Code::kShutdown) {
-    fates_.leave(gaveUpBecauseOf(first.rank()));
+    rankStates_.leave(gaveUpBecauseOf(first.rank()));
   }
   kickBackground();
   wakeWaiters();
@@ -405,42 +415,44 @@ void Conductor::completed(const EntryPtr& entry) {
   if (waiters_.load(std::memory_order_relaxed) > 1) wakeWaiters();
 }
 
-void Conductor::ran(const Execution& execution, TimePoint started) {
+void Conductor::ran(const Execution& execution) {
   count(batches_, 1);
-  if (timeline_.enabled()) record(execution, started);
+  if (timeline_.enabled()) record(execution);
 }
 
-void Conductor::record(const Execution& execution, TimePoint started) {
+void Conductor::record(const Execution& execution) {
   const auto nanoseconds = [](TimePoint at) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
   };
-  const std::int64_t begin = nanoseconds(started);
+  const std::int64_t begin = nanoseconds(execution.startedAt());
   const std::int64_t end = nowNanoseconds();
-  const std::string kind(control::name(execution.parts().front().meta->kind));
+  const std::string kind(control::name(execution.entries().front()->agreed->kind));
   const observe::TimelineArgument batch[] = {
-      {"tensors", static_cast<std::int64_t>(execution.parts().size())},
+      {"tensors", static_cast<std::int64_t>(execution.entries().size())},
       {"bytes", execution.bytes()},
   };
   timeline_.event(kind, "engine", begin, end, batch);
-  for (const auto& part : execution.parts()) {
-    if (!part.entry) continue;
-    const std::string& tensor = part.entry->request.name;
-    // A lane for each tensor, as long as a viewer can show them.
-    auto lane = lanes_.find(tensor);
-    if (lane == lanes_.end()) {
-      if (lanes_.size() >= kMaxLanes) continue;
-      lane = lanes_.emplace(tensor, static_cast<int>(lanes_.size()) + 1).first;
-      timeline_.nameLane(lane->second, tensor);
+  for (const EntryPtr& entry : execution.entries()) {
+    if (entry->neutral) continue;
+    const std::string& tensor = entry->request.name;
+    // A track for each tensor, as long as a viewer can show them.
+    auto track = tracks_.find(tensor);
+    if (track == tracks_.end()) {
+      if (tracks_.size() >= kMaxTracks) continue;
+      track = tracks_.emplace(tensor, static_cast<int>(tracks_.size()) + 1).first;
+      timeline_.nameTrack(track->second, tensor);
     }
-    const observe::TimelineArgument size[] = {{"bytes", part.meta->bytes()}};
-    timeline_.event("wait for all", "tensor", nanoseconds(part.entry->submitted), begin, {},
-                    lane->second);
-    timeline_.event(kind, "tensor", begin, end, size, lane->second);
+    const observe::TimelineArgument size[] = {{"bytes", entry->agreed->bytes()}};
+    timeline_.event("wait for all", "tensor", nanoseconds(entry->submitted), begin, {},
+                    track->second);
+    timeline_.event(kind, "tensor", begin, end, size, track->second);
   }
 }
 
 void Conductor::broken(Status status) {
-  if (brokenBy_.ok()) brokenBy_ = std::move(status);
+  if (!brokenBy_.ok()) return;
+  logDebug("cannot go on: " + status.message());
+  brokenBy_ = std::move(status);
 }
 
 void Conductor::lostTo(std::int32_t rank) {
@@ -448,7 +460,7 @@ void Conductor::lostTo(std::int32_t rank) {
 }
 
 SetObserver::Blame Conductor::blameFor(std::int32_t rank) {
-  const auto mark = fates_.markOf(rank);
+  const auto mark = rankStates_.markOf(rank);
   if (!hasGivenUp(mark)) return {rank, true};
   const TimePoint now = Clock::now();
   if (gaveUpSeen_ == TimePoint{}) gaveUpSeen_ = now;
@@ -471,10 +483,10 @@ void Conductor::yield() {
 }
 
 void Conductor::stepDown() {
-  auto toTell = direct_.take();
+  auto callbacks = direct_.take();
   drive_.unlock();
   if (waiters_.load(std::memory_order_seq_cst) > 0) wakeWaiters();
-  direct_.run(std::move(toTell));
+  direct_.run(std::move(callbacks));
 }
 
 Conductor::Counters Conductor::counters() const {
@@ -500,7 +512,7 @@ void Conductor::stop() {
   // Not before the failure is known: a driver that sleeps keeps its role until then.
   endThreads();
   if (!silent_.exchange(false)) return;
-  const MutexLock drive(drive_);
+  const Driving driving(drive_);
   for (const auto& set : stepped_) set->leave();
 }
 
@@ -510,16 +522,16 @@ void Conductor::endThreads() {
   futexWakeAll(backgroundWord_, FutexScope::kPrivate);
   bell_.fail(Status(Code::kShutdown, "farandole was shut down on this rank"));
   if (background_.joinable()) background_.join();
-  DirectCallbacks::Batch toTell;
+  DirectCallbacks::Batch callbacks;
   {
-    const MutexLock drive(drive_);
+    const Driving driving(drive_);
     step();  // with the failure set: ends everything in flight and says good-bye to the others
     if (!failedEverything_) failEverything(bell_.failure());
     bell_.awake();
-    toTell = direct_.take();
+    callbacks = direct_.take();
   }
   wakeWaiters();
-  direct_.run(std::move(toTell));
+  direct_.run(std::move(callbacks));
   // Threads inside wait() leave on their own: their entries are done.
   for (int i = 0; waiters_.load(std::memory_order_seq_cst) > 0 && i < 10'000; ++i) {
     wakeWaiters();
@@ -527,6 +539,77 @@ void Conductor::endThreads() {
   }
   direct_.awaitAll();
   completionThread_.stop();
+}
+
+// The background thread.
+
+void Conductor::kickBackground() {
+  backgroundWord_.fetch_add(1, std::memory_order_seq_cst);
+  if (backgroundParked_.load(std::memory_order_seq_cst)) {
+    futexWakeAll(backgroundWord_, FutexScope::kPrivate);
+  }
+}
+
+bool Conductor::backgroundNeeded() const {
+  return anythingInFlight() && waiters_.load(std::memory_order_seq_cst) == 0 &&
+         !stopping_.load(std::memory_order_relaxed);
+}
+
+// The sequencer may have nothing of its own in flight for an hour; what the others wait for must
+// still be sequenced, and their stalls be noticed.
+void Conductor::lookAroundIdle() {
+  if (waiters_.load(std::memory_order_seq_cst) > 0 || !drive_.tryLock()) return;
+  step();
+  lookAround();
+  stepDown();
+}
+
+void Conductor::runInBackground() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = backgroundWord_.load(std::memory_order_seq_cst);
+    if (backgroundNeeded() && drive_.tryLock()) {
+      driveInBackground();
+      continue;
+    }
+    backgroundParked_.store(true, std::memory_order_seq_cst);
+    if (backgroundWord_.load(std::memory_order_seq_cst) == seen &&
+        !stopping_.load(std::memory_order_acquire)) {
+      const auto left =
+          futexWait(backgroundWord_, seen, Deadline::after(kLookAround), FutexScope::kPrivate);
+      if (left == FutexWait::kTimeout) lookAroundIdle();
+    }
+    backgroundParked_.store(false, std::memory_order_seq_cst);
+  }
+}
+
+void Conductor::driveInBackground() {
+  TimePoint idleSince{};
+  while (backgroundNeeded() && !direct_.any()) {
+    bell_.awake();
+    if (pollAndStep()) {
+      idleSince = TimePoint{};
+      continue;
+    }
+    const TimePoint now = Clock::now();
+    if (idleSince == TimePoint{}) idleSince = now;
+    if (now - idleSince < std::min(options_.spin, kBackgroundSpin)) {
+      pause(0);
+      continue;
+    }
+    if (network_ != nullptr) network_->rest();
+    const std::uint32_t bell = bell_.announceSleep();
+    if (step() || !backgroundNeeded()) continue;
+    const Deadline limit = sleepLimit(Deadline::never());
+    // Whoever starts to wait meanwhile can take the role without waking this thread.
+    drive_.unlock();
+    bell_.sleep(bell, limit);
+    if (!drive_.tryLock()) return;
+    bell_.awake();
+    lookAround();
+    idleSince = TimePoint{};
+  }
+  bell_.awake();
+  stepDown();
 }
 
 }  // namespace farandole::conductor

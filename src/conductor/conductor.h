@@ -23,12 +23,13 @@
 #include "conductor/bell.h"
 #include "conductor/completion.h"
 #include "conductor/direct_callbacks.h"
-#include "conductor/endurance.h"
+#include "conductor/driver_role.h"
 #include "conductor/entry.h"
-#include "conductor/fates.h"
 #include "conductor/network.h"
 #include "conductor/process_set.h"
-#include "conductor/watch_listener.h"
+#include "conductor/rank_states.h"
+#include "conductor/watch.h"
+#include "conductor/yield_limit.h"
 #include "observe/timeline.h"
 
 namespace farandole::conductor {
@@ -58,7 +59,7 @@ class Conductor final : public SetObserver, public WatchListener {
   };
 
   // All outlive it. network: null without other machines.
-  Conductor(Bell& bell, Fates& fates, Network* network, observe::Timeline& timeline,
+  Conductor(Bell& bell, RankStates& rankStates, Network* network, observe::Timeline& timeline,
             Options options);
   // stop() must have been called.
   ~Conductor() override;
@@ -80,7 +81,7 @@ class Conductor final : public SetObserver, public WatchListener {
   bool cancel(const EntryPtr& entry, Deadline deadline);
   void fail(Status status) override;
   Counters counters() const;
-  void runs(TimePoint now, bool suspended) override;
+  void runs(TimePoint now, bool wasStopped) override;
   // For the watch thread: is anyone waiting for something?
   bool anythingInFlight() const { return inFlight_.load(std::memory_order_relaxed) > 0; }
 
@@ -94,68 +95,72 @@ class Conductor final : public SetObserver, public WatchListener {
 
  private:
   // SetObserver; called by the driver.
-  void completed(const EntryPtr& entry) override;
-  void ran(const Execution& execution, TimePoint started) override;
-  void broken(Status status) override;
-  void lostTo(std::int32_t rank) override;
-  Blame blameFor(std::int32_t rank) override;
-  bool stopped(std::int32_t rank) override { return fates_.stopped(rank); }
-  bool gone(std::int32_t rank) override { return fates_.gone(rank); }
-  std::uint32_t ends() override { return fates_.ends(); }
+  void completed(const EntryPtr& entry) override REQUIRES(driverRole);
+  void ran(const Execution& execution) override REQUIRES(driverRole);
+  void broken(Status status) override REQUIRES(driverRole);
+  void lostTo(std::int32_t rank) override REQUIRES(driverRole);
+  Blame blameFor(std::int32_t rank) override REQUIRES(driverRole);
+  bool stopped(std::int32_t rank) override { return rankStates_.stopped(rank); }
+  bool gone(std::int32_t rank) override { return rankStates_.gone(rank); }
+  std::uint32_t ends() override { return rankStates_.ends(); }
 
   // A sleeping driver looks around this often: for failures, stalls, and as a belt to the
   // doorbell's braces.
   static constexpr Duration kLookAround = std::chrono::milliseconds(200);
 
   // Who looks several times a second and has not for so long did not run.
-  static constexpr Duration kSuspended = std::chrono::milliseconds(1500);
+  static constexpr Duration kStoppedFor = std::chrono::milliseconds(1500);
 
-  // kToTell: there are callbacks to run, without the role.
-  enum class Left { kDone, kTimeout, kInterrupted, kToTell };
+  // kCallbacks: there are callbacks to run, without the role.
+  enum class Left { kDone, kTimeout, kInterrupted, kCallbacks };
   // looked: when the deadline was looked at last; TimePoint{}: not since something moved.
-  Left driveUntil(const EntryPtr& entry, Deadline& deadline, TimePoint& looked);
+  Left driveUntil(const EntryPtr& entry, Deadline& deadline, TimePoint& looked)
+      REQUIRES(driverRole);
   static bool passed(Deadline& deadline, TimePoint& looked, TimePoint now = Clock::now());
   // How long to spin although nothing moves; and behind that, to yield.
-  Duration patience() const;
-  Duration endurance() const;
-  bool step();
+  Duration spinLimit() const REQUIRES(driverRole);
+  Duration yieldFor() const REQUIRES(driverRole);
+  bool step() REQUIRES(driverRole);
   // step, after a look at what has come from other machines.
-  bool pollAndStep();
+  bool pollAndStep() REQUIRES(driverRole);
   // How long the driver may sleep.
-  Deadline sleepLimit(Deadline deadline);
-  void lookAround();
-  void failEverything(const Status& status);
+  Deadline sleepLimit(Deadline deadline) REQUIRES(driverRole);
+  void lookAround() REQUIRES(driverRole);
+  void failEverything(const Status& status) REQUIRES(driverRole);
   // Unlocks drive_, then runs the callbacks of what was completed under it.
-  void stepDown() RELEASE(drive_);
+  void stepDown() RELEASE(driverRole);
   void endThreads();
   void runInBackground();
   // While nobody waits and something is in flight. Called with drive_ held, returns without it.
-  void driveInBackground() RELEASE(drive_);
+  void driveInBackground() RELEASE(driverRole);
   bool backgroundNeeded() const;
   void lookAroundIdle();
   void kickBackground();
   void wakeWaiters();
   static void pause(int round);
   static void yield();
-  void record(const Execution& execution, TimePoint started);
+  void record(const Execution& execution) REQUIRES(driverRole);
 
   Bell& bell_;
-  Fates& fates_;
+  RankStates& rankStates_;
   Network* const network_;
   observe::Timeline& timeline_;
   const Options options_;
 
-  Mutex drive_;
-  // Guarded by drive_.
-  Endurance endurance_;
-  std::vector<std::shared_ptr<ProcessSet>>
-      stepped_;  // what step() goes through; refreshed when setsVersion_ changes
-  std::uint64_t steppedVersion_ = 0;
-  bool failedEverything_ = false;
-  Status brokenBy_;                             // noted inside a step, acted upon after it
-  std::int32_t lostTo_ = -1;                    // the first rank that left when it was needed
-  TimePoint gaveUpSeen_{};                      // when a rank was first seen to have given up
-  std::unordered_map<std::string, int> lanes_;  // of the timeline, by tensor
+  DriveLock drive_;
+  YieldLimit yieldLimit_ GUARDED_BY(driverRole);
+  // What step() goes through; refreshed when setsVersion_ changes.
+  std::vector<std::shared_ptr<ProcessSet>> stepped_ GUARDED_BY(driverRole);
+  std::uint64_t steppedVersion_ GUARDED_BY(driverRole) = 0;
+  bool failedEverything_ GUARDED_BY(driverRole) = false;
+  // Noted inside a step, acted upon after it.
+  Status brokenBy_ GUARDED_BY(driverRole);
+  // The first rank that left when it was needed.
+  std::int32_t lostTo_ GUARDED_BY(driverRole) = -1;
+  // When a rank was first seen to have given up.
+  TimePoint gaveUpSeen_ GUARDED_BY(driverRole){};
+  // Tracks of the timeline, by tensor.
+  std::unordered_map<std::string, int> tracks_ GUARDED_BY(driverRole);
 
   mutable Mutex mutex_;
   std::map<std::int32_t, std::shared_ptr<ProcessSet>> sets_ GUARDED_BY(mutex_);

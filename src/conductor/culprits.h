@@ -22,14 +22,14 @@ class Culprits {
   // Makes the status of a failed operation name the one to blame. An engine sees only that a
   // connection ended; whose fault that was is known a moment later: false until then. failedAt:
   // when it was first asked, TimePoint{} before that.
-  bool find(Status& status, TimePoint& failedAt, TimePoint now);
+  bool find(Status& status, TimePoint& failedAt, TimePoint now) REQUIRES(driverRole);
 
   struct Leaving {
     Status status;
     std::int32_t culprit = -1;  // rank
   };
   // Why that member, which is needed here, has left; nullopt: the true cause is not known yet.
-  std::optional<Leaving> leavingOf(int member);
+  std::optional<Leaving> leavingOf(int member) REQUIRES(driverRole);
 
  private:
   SetObserver& observer_;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "conductor/driver_role.h"
+
 namespace farandole::conductor {
 
 class DirectCallbacks {
@@ -19,9 +21,9 @@ class DirectCallbacks {
   using Batch = std::vector<std::function<void()>>;
 
   // The driver's: noted while it drives, taken before it lets go.
-  void add(std::function<void()> callback);
-  bool any() const { return !due_.empty(); }
-  Batch take() { return std::exchange(due_, {}); }
+  void add(std::function<void()> callback) REQUIRES(driverRole);
+  bool any() const REQUIRES(driverRole) { return !due_.empty(); }
+  Batch take() REQUIRES(driverRole) { return std::exchange(due_, {}); }
 
   // Any thread, with no lock held. Returns when they have run; from inside of a callback at once.
   void run(Batch batch) {
@@ -36,7 +38,7 @@ class DirectCallbacks {
  private:
   void runAll(Batch batch);
 
-  Batch due_;                          // the driver's
+  Batch due_ GUARDED_BY(driverRole);
   std::atomic<std::int64_t> owed_{0};  // noted, and not yet through
 };
 

@@ -79,6 +79,12 @@ struct Entry final : control::OrderedOperation {
   std::int32_t set = 0;
   Request request;
   TimePoint submitted;
+  // What all members agree on: the meta of its plan, set when its batch begins. It differs from the
+  // request's meta where members may differ, as in the shape of a scatter, which is the root's.
+  std::shared_ptr<const control::Meta> agreed;
+  // Stands for an operation of the others in a batch, after this member has joined: nobody
+  // submitted it here, and its contribution is neutral elements.
+  bool neutral = false;
   // It needs no agreement; set when it is submitted.
   std::optional<collective::Exchange> exchange;
   Outcome outcome;
@@ -88,5 +94,12 @@ using EntryPtr = std::shared_ptr<Entry>;
 
 // For messages: the caller's name for it, or which one it was.
 std::string nameOf(const Entry& entry);
+
+// Noted in the entry's outcome, with its size and shape: that one, or with so many rows instead of
+// its first dimension (a scalar then becomes a vector). An error if the caller's memory is
+// smaller: the last guard, for what is the caller's mistake or another rank's has been refused
+// before.
+Result<void*> provideOutput(Entry& entry, const std::vector<std::int64_t>& shape,
+                            std::optional<std::int64_t> rows = std::nullopt);
 
 }  // namespace farandole::conductor

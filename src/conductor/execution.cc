@@ -5,7 +5,6 @@
 #include <span>
 
 #include "collective/segments.h"
-#include "conductor/output.h"
 
 namespace farandole::conductor {
 namespace {
@@ -36,11 +35,13 @@ void appendSplits(std::vector<std::int64_t>& to, std::span<const std::int64_t> g
 
 }  // namespace
 
-Execution::Execution(collective::Communicator& communicator, std::vector<Part> parts, int joined)
+Execution::Execution(collective::Communicator& communicator, std::vector<EntryPtr> entries,
+                     int joined, TimePoint now)
     : communicator_(communicator),
-      parts_(std::move(parts)),
+      entries_(std::move(entries)),
       joined_(joined),
-      way_(wayOf(parts_.front().meta->kind)),
+      way_(wayOf(entries_.front()->agreed->kind)),
+      startedAt_(now),
       settled_(way_.exchange == nullptr) {}
 
 Execution::Way Execution::wayOf(control::Kind kind) {
@@ -101,15 +102,14 @@ collective::Progress Execution::progress() {
 }
 
 void Execution::finish() {
-  for (const auto& part : parts_) {
-    if (!part.entry) continue;
-    const auto& request = part.entry->request;
-    const bool copiesAtRoot =
-        part.meta->kind == control::Kind::kBroadcast && communicator_.member() == part.meta->root;
+  for (const auto& entry : entries_) {
+    if (entry->neutral) continue;
+    const auto& request = entry->request;
+    const bool copiesAtRoot = entry->agreed->kind == control::Kind::kBroadcast &&
+                              communicator_.member() == entry->agreed->root;
     // The engine sends a root's data from where it lies.
-    if (copiesAtRoot && part.entry->outcome.data != request.input &&
-        part.entry->outcome.bytes > 0) {
-      std::memcpy(part.entry->outcome.data, request.input, part.entry->outcome.bytes);
+    if (copiesAtRoot && entry->outcome.data != request.input && entry->outcome.bytes > 0) {
+      std::memcpy(entry->outcome.data, request.input, entry->outcome.bytes);
     }
   }
 }
@@ -125,10 +125,10 @@ void* Execution::scratch(std::size_t bytes) {
   return memory;
 }
 
-const void* Execution::inputBeside(const Part& part, std::int64_t count, const void* out,
+const void* Execution::inputBeside(Entry& entry, std::int64_t count, const void* out,
                                    std::int64_t outCount, const void* own) {
-  const void* in = part.entry->request.input;
-  const std::size_t element = sizeOf(part.meta->dtype);
+  const void* in = entry.request.input;
+  const std::size_t element = sizeOf(entry.agreed->dtype);
   const std::size_t bytes = static_cast<std::size_t>(count) * element;
   if (in == own ||
       !collective::overlap(in, bytes, out, static_cast<std::size_t>(outCount) * element)) {
@@ -139,13 +139,13 @@ const void* Execution::inputBeside(const Part& part, std::int64_t count, const v
   return copied;
 }
 
-void* Execution::outputFor(const Part& part, std::optional<std::int64_t> rows) {
-  auto memory = provideOutput(*part.entry, part.meta->shape, rows);
+void* Execution::outputFor(Entry& entry, std::optional<std::int64_t> rows) {
+  auto memory = provideOutput(entry, entry.agreed->shape, rows);
   if (!memory.ok()) {
     status_ = memory.status();
     return nullptr;
   }
-  bytes_ += static_cast<std::int64_t>(part.entry->outcome.bytes);
+  bytes_ += static_cast<std::int64_t>(entry.outcome.bytes);
   return *memory;
 }
 
@@ -161,19 +161,19 @@ ReduceOp Execution::engineOp(const control::Meta& meta) {
 }
 
 collective::OperationPtr Execution::startAllreduce() {
-  const control::Meta& first = *parts_.front().meta;
+  const control::Meta& first = *entries_.front()->agreed;
   std::vector<collective::Piece> pieces;
-  pieces.reserve(parts_.size());
-  for (const auto& part : parts_) {
-    const std::int64_t count = part.meta->elements();
-    if (part.entry) {
-      void* out = outputFor(part);
+  pieces.reserve(entries_.size());
+  for (const auto& entry : entries_) {
+    const std::int64_t count = entry->agreed->elements();
+    if (!entry->neutral) {
+      void* out = outputFor(*entry);
       if (out == nullptr) return nullptr;
-      pieces.push_back({part.entry->request.input, out, count});
+      pieces.push_back({entry->request.input, out, count});
     } else {
-      void* neutral = scratch(static_cast<std::size_t>(part.meta->bytes()));
+      void* neutral = scratch(static_cast<std::size_t>(entry->agreed->bytes()));
       if (neutral == nullptr) return nullptr;
-      fillNeutral(neutral, count, part.meta->dtype, engineOp(first));
+      fillNeutral(neutral, count, entry->agreed->dtype, engineOp(first));
       pieces.push_back({neutral, neutral, count});
     }
   }
@@ -181,65 +181,62 @@ collective::OperationPtr Execution::startAllreduce() {
 }
 
 collective::OperationPtr Execution::startBroadcast() {
-  const control::Meta& first = *parts_.front().meta;
+  const control::Meta& first = *entries_.front()->agreed;
   std::vector<collective::Piece> pieces;
-  pieces.reserve(parts_.size());
-  for (const auto& part : parts_) {
-    void* out =
-        part.entry ? outputFor(part) : scratch(static_cast<std::size_t>(part.meta->bytes()));
+  pieces.reserve(entries_.size());
+  for (const auto& entry : entries_) {
+    void* out = !entry->neutral ? outputFor(*entry)
+                                : scratch(static_cast<std::size_t>(entry->agreed->bytes()));
     if (out == nullptr) return nullptr;
     const bool root = communicator_.member() == first.root;
-    const void* in = root && part.entry ? part.entry->request.input : out;
+    const void* in = root && !entry->neutral ? entry->request.input : out;
     // A root's piece is only read; what the user wants as output is copied in finish().
-    pieces.push_back({in, root ? const_cast<void*>(in) : out, part.meta->elements()});
+    pieces.push_back({in, root ? const_cast<void*>(in) : out, entry->agreed->elements()});
   }
   return communicator_.broadcast(pieces, first.dtype, first.root);
 }
 
 collective::OperationPtr Execution::startReduce() {
-  const Part& part = parts_.front();
-  const bool root = communicator_.member() == part.meta->root;
-  void* out = root ? outputFor(part) : nullptr;
+  Entry& entry = *entries_.front();
+  const bool root = communicator_.member() == entry.agreed->root;
+  void* out = root ? outputFor(entry) : nullptr;
   if (root && out == nullptr) return nullptr;
-  return communicator_.reduce(part.entry->request.input, out, part.meta->elements(),
-                              part.meta->dtype, engineOp(*part.meta), scaleOf(*part.meta),
-                              part.meta->root);
+  return communicator_.reduce(entry.request.input, out, entry.agreed->elements(),
+                              entry.agreed->dtype, engineOp(*entry.agreed), scaleOf(*entry.agreed),
+                              entry.agreed->root);
 }
 
 collective::OperationPtr Execution::startReducescatter() {
-  const Part& part = parts_.front();
+  Entry& entry = *entries_.front();
   sizes_.reserve(static_cast<std::size_t>(communicator_.size()));
-  appendSplits(sizes_, part.meta->splits, part.meta->rows(), communicator_.size());
+  appendSplits(sizes_, entry.agreed->splits, entry.agreed->rows(), communicator_.size());
   const std::int64_t mine = sizes_[static_cast<std::size_t>(communicator_.member())];
-  void* out = outputFor(part, mine);
+  void* out = outputFor(entry, mine);
   if (out == nullptr) return nullptr;
-  const std::int64_t rowElements = part.meta->rowElements();
+  const std::int64_t rowElements = entry.agreed->rowElements();
   for (auto& each : sizes_) each *= rowElements;
-  return communicator_.reducescatter(part.entry->request.input, out, sizes_, part.meta->dtype,
-                                     engineOp(*part.meta), scaleOf(*part.meta));
+  return communicator_.reducescatter(entry.request.input, out, sizes_, entry.agreed->dtype,
+                                     engineOp(*entry.agreed), scaleOf(*entry.agreed));
 }
 
 collective::OperationPtr Execution::startBarrier() { return communicator_.barrier(); }
 
-std::int64_t Execution::room() const {
-  const EntryPtr& entry = parts_.front().entry;
-  return entry ? entry->request.outputBytes : kNoLimit;
-}
+std::int64_t Execution::room() const { return entries_.front()->request.outputBytes; }
 
 collective::OperationPtr Execution::exchange() {
-  told_.resize(static_cast<std::size_t>(sum(counts_)));
-  return communicator_.allgather(mine_.data(), told_.data(), counts_, DType::kInt64);
+  gathered_.resize(static_cast<std::size_t>(sum(counts_)));
+  return communicator_.allgather(mine_.data(), gathered_.data(), counts_, DType::kInt64);
 }
 
 collective::OperationPtr Execution::exchangeRows() {
-  const Part& part = parts_.front();
-  mine_ = {room(), part.entry ? part.entry->request.meta.rows() : 0};
+  Entry& entry = *entries_.front();
+  mine_ = {room(), entry.neutral ? 0 : entry.request.meta.rows()};
   counts_.assign(static_cast<std::size_t>(communicator_.size()), 2);
   return exchange();
 }
 
 std::int64_t Execution::rowBytes() const {
-  const control::Meta& meta = *parts_.front().meta;
+  const control::Meta& meta = *entries_.front()->agreed;
   return meta.rowElements() * static_cast<std::int64_t>(sizeOf(meta.dtype));
 }
 
@@ -259,7 +256,7 @@ bool Execution::hasRoom(int member, std::int64_t room, std::int64_t needed) {
 }
 
 void Execution::countElements() {
-  const std::int64_t rowElements = parts_.front().meta->rowElements();
+  const std::int64_t rowElements = entries_.front()->agreed->rowElements();
   for (std::size_t i = 0; i < sizes_.size(); ++i) counts_[i] = sizes_[i] * rowElements;
 }
 
@@ -267,7 +264,7 @@ bool Execution::takeRows(std::int64_t rowBytes) {
   sizes_.resize(counts_.size());
   rows_ = 0;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
-    sizes_[i] = told_[2 * i + 1];
+    sizes_[i] = gathered_[2 * i + 1];
     if (!addRows(sizes_[i], rowBytes, rows_)) return false;
   }
   // As much of the input is read.
@@ -283,54 +280,54 @@ bool Execution::weighAllgather() {
   const std::int64_t row = rowBytes();
   if (!takeRows(row)) return false;
   for (int i = 0; i < communicator_.size(); ++i) {
-    if (!hasRoom(i, told_[2 * static_cast<std::size_t>(i)], rows_ * row)) return false;
+    if (!hasRoom(i, gathered_[2 * static_cast<std::size_t>(i)], rows_ * row)) return false;
   }
   return true;
 }
 
 collective::OperationPtr Execution::startAllgather() {
-  const Part& part = parts_.front();
+  Entry& entry = *entries_.front();
   void* out = nullptr;
-  if (part.entry) {
-    out = outputFor(part, rows_);
-    part.entry->outcome.splits = sizes_;
+  if (!entry.neutral) {
+    out = outputFor(entry, rows_);
+    entry.outcome.splits = sizes_;
   } else {
-    out = scratch(static_cast<std::size_t>(sum(counts_)) * sizeOf(part.meta->dtype));
+    out = scratch(static_cast<std::size_t>(sum(counts_)) * sizeOf(entry.agreed->dtype));
   }
   if (out == nullptr) return nullptr;
   const void* in = nullptr;
-  if (part.entry) {
+  if (!entry.neutral) {
     const int me = communicator_.member();
-    in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
-                     placeOf(me, out, counts_, part.meta->dtype));
+    in = inputBeside(entry, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
+                     placeOf(me, out, counts_, entry.agreed->dtype));
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.allgather(in, out, counts_, part.meta->dtype);
+  return communicator_.allgather(in, out, counts_, entry.agreed->dtype);
 }
 
 bool Execution::weighGather() {
   const std::int64_t row = rowBytes();
-  const int root = parts_.front().meta->root;
-  return takeRows(row) && hasRoom(root, told_[2 * static_cast<std::size_t>(root)], rows_ * row);
+  const int root = entries_.front()->agreed->root;
+  return takeRows(row) && hasRoom(root, gathered_[2 * static_cast<std::size_t>(root)], rows_ * row);
 }
 
 collective::OperationPtr Execution::startGather() {
-  const Part& part = parts_.front();
+  Entry& entry = *entries_.front();
   void* out = nullptr;
-  const void* in = part.entry->request.input;
-  if (const int me = communicator_.member(); me == part.meta->root) {
-    out = outputFor(part, rows_);
+  const void* in = entry.request.input;
+  if (const int me = communicator_.member(); me == entry.agreed->root) {
+    out = outputFor(entry, rows_);
     if (out == nullptr) return nullptr;
-    part.entry->outcome.splits = sizes_;
-    in = inputBeside(part, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
-                     placeOf(me, out, counts_, part.meta->dtype));
+    entry.outcome.splits = sizes_;
+    in = inputBeside(entry, counts_[static_cast<std::size_t>(me)], out, sum(counts_),
+                     placeOf(me, out, counts_, entry.agreed->dtype));
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.gather(in, out, counts_, part.meta->dtype, part.meta->root);
+  return communicator_.gather(in, out, counts_, entry.agreed->dtype, entry.agreed->root);
 }
 
 collective::OperationPtr Execution::exchangeSplits() {
-  const Request& request = parts_.front().entry->request;
+  const Request& request = entries_.front()->request;
   const auto members = static_cast<std::size_t>(communicator_.size());
   mine_.reserve(members + 1);
   mine_.push_back(room());
@@ -342,7 +339,9 @@ collective::OperationPtr Execution::exchangeSplits() {
 bool Execution::weighAlltoall() {
   const auto members = static_cast<std::size_t>(communicator_.size());
   const std::int64_t row = rowBytes();
-  const auto ofMember = [&](std::size_t i) { return std::span(told_).subspan(i * (members + 1)); };
+  const auto ofMember = [&](std::size_t i) {
+    return std::span(gathered_).subspan(i * (members + 1));
+  };
   for (std::size_t to = 0; to < members; ++to) {
     std::int64_t total = 0;
     for (std::size_t from = 0; from < members; ++from) {
@@ -359,43 +358,43 @@ bool Execution::weighAlltoall() {
 }
 
 collective::OperationPtr Execution::startAlltoall() {
-  const Part& part = parts_.front();
+  Entry& entry = *entries_.front();
   const std::int64_t row = rowBytes();
   std::int64_t sent = 0;
   std::vector<std::int64_t> sendCounts(mine_.begin() + 1, mine_.end());
   for (const auto each : sendCounts) {
     if (!addRows(each, row, sent)) return nullptr;
   }
-  const std::int64_t rowElements = part.meta->rowElements();
+  const std::int64_t rowElements = entry.agreed->rowElements();
   for (auto& each : sendCounts) each *= rowElements;
-  void* out = outputFor(part, rows_);
+  void* out = outputFor(entry, rows_);
   if (out == nullptr) return nullptr;
-  part.entry->outcome.splits = sizes_;
-  const void* in = inputBeside(part, sum(sendCounts), out, sum(counts_), nullptr);
+  entry.outcome.splits = sizes_;
+  const void* in = inputBeside(entry, sum(sendCounts), out, sum(counts_), nullptr);
   if (!status_.ok()) return nullptr;
-  return communicator_.alltoall(in, sendCounts, out, counts_, part.meta->dtype);
+  return communicator_.alltoall(in, sendCounts, out, counts_, entry.agreed->dtype);
 }
 
 collective::OperationPtr Execution::exchangeRootsSplits() {
-  const Part& part = parts_.front();
+  Entry& entry = *entries_.front();
   const auto members = static_cast<std::size_t>(communicator_.size());
   mine_ = {room()};
-  if (communicator_.member() == part.meta->root) {
-    appendSplits(mine_, part.entry->request.splits, part.meta->rows(), communicator_.size());
+  if (communicator_.member() == entry.agreed->root) {
+    appendSplits(mine_, entry.request.splits, entry.agreed->rows(), communicator_.size());
   }
   counts_.assign(members, 1);
-  counts_[static_cast<std::size_t>(part.meta->root)] += communicator_.size();
+  counts_[static_cast<std::size_t>(entry.agreed->root)] += communicator_.size();
   return exchange();
 }
 
 bool Execution::weighScatter() {
   const auto members = static_cast<std::size_t>(communicator_.size());
-  const int root = parts_.front().meta->root;
+  const int root = entries_.front()->agreed->root;
   const auto at = static_cast<std::size_t>(root);
   // The root's splits lie behind its room; the root itself reads its input by its own.
   const std::span splits = communicator_.member() == root
                                ? std::span(mine_).subspan(1, members)
-                               : std::span(told_).subspan(at + 1, members);
+                               : std::span(gathered_).subspan(at + 1, members);
   sizes_.assign(splits.begin(), splits.end());
   const std::int64_t row = rowBytes();
   rows_ = 0;
@@ -403,7 +402,7 @@ bool Execution::weighScatter() {
     if (!addRows(each, row, rows_)) return false;
   }
   for (std::size_t i = 0; i < members; ++i) {
-    const std::int64_t room = told_[i <= at ? i : i + members];
+    const std::int64_t room = gathered_[i <= at ? i : i + members];
     if (!hasRoom(static_cast<int>(i), room, sizes_[i] * row)) return false;
   }
   countElements();
@@ -411,17 +410,17 @@ bool Execution::weighScatter() {
 }
 
 collective::OperationPtr Execution::startScatter() {
-  const Part& part = parts_.front();
+  Entry& entry = *entries_.front();
   const int me = communicator_.member();
   const auto mine = static_cast<std::size_t>(me);
-  void* out = outputFor(part, sizes_[mine]);
+  void* out = outputFor(entry, sizes_[mine]);
   if (out == nullptr) return nullptr;
-  const void* in = part.entry->request.input;
-  if (me == part.meta->root && out != placeOf(me, in, counts_, part.meta->dtype)) {
-    in = inputBeside(part, sum(counts_), out, counts_[mine], nullptr);
+  const void* in = entry.request.input;
+  if (me == entry.agreed->root && out != placeOf(me, in, counts_, entry.agreed->dtype)) {
+    in = inputBeside(entry, sum(counts_), out, counts_[mine], nullptr);
     if (!status_.ok()) return nullptr;
   }
-  return communicator_.scatter(in, out, counts_, part.meta->dtype, part.meta->root);
+  return communicator_.scatter(in, out, counts_, entry.agreed->dtype, entry.agreed->root);
 }
 
 }  // namespace farandole::conductor

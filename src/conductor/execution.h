@@ -18,13 +18,6 @@ namespace farandole::conductor {
 
 class Execution {
  public:
-  struct Part {
-    Part(EntryPtr operation, std::shared_ptr<const control::Meta> plan)
-        : entry(std::move(operation)), meta(std::move(plan)) {}
-    EntryPtr entry;                             // null: this rank has joined
-    std::shared_ptr<const control::Meta> meta;  // the plan's; a scatter's shape is the root's
-  };
-
   // Somebody's output that the result does not fit into.
   struct TooSmall {
     int member = 0;
@@ -32,8 +25,12 @@ class Execution {
     std::int64_t needed = 0;
   };
 
-  // parts: one, or several fusible ones. joined: how many members bring neutral elements.
-  Execution(collective::Communicator& communicator, std::vector<Part> parts, int joined);
+  // entries: one, or several fusible ones, each with its agreed meta. joined: how many members bring
+  // neutral elements.
+  Execution(collective::Communicator& communicator, std::vector<EntryPtr> entries, int joined,
+            TimePoint now);
+  // Called instead of the time above when it begins later than it was made.
+  void begins(TimePoint now) { startedAt_ = now; }
 
   // Until all members know whether the results fit: kDone, with tooSmall() if one does not. At once
   // where every member knows the size.
@@ -43,12 +40,13 @@ class Execution {
   bool moved() const { return operation_ != nullptr && operation_->moved(); }
   // As Operation::nap.
   Duration nap() const { return operation_ != nullptr ? operation_->nap() : Duration::zero(); }
-  // Why it failed. Parts' outcomes (except status) are filled in when progress() is kDone.
+  // Why it failed. The entries' outcomes (except status) are filled in when progress() is kDone.
   const Status& status() const { return status_; }
   // Set on all members alike, when settle() or progress() is kDone: no data has moved, nothing has
   // been written.
   const std::optional<TooSmall>& tooSmall() const { return tooSmall_; }
-  const std::vector<Part>& parts() const { return parts_; }
+  const std::vector<EntryPtr>& entries() const { return entries_; }
+  TimePoint startedAt() const { return startedAt_; }
   std::int64_t bytes() const { return bytes_; }
 
  private:
@@ -65,7 +63,7 @@ class Execution {
   collective::OperationPtr startReduce();
   collective::OperationPtr startReducescatter();
   collective::OperationPtr startBarrier();
-  // The exchange: mine_ of every member, which begins with the room for its output, into told_.
+  // The exchange: mine_ of every member, which begins with the room for its output, into gathered_.
   // counts_: how many numbers each member tells.
   collective::OperationPtr exchange();
   collective::OperationPtr exchangeRows();
@@ -83,12 +81,12 @@ class Execution {
   static Way wayOf(control::Kind kind);
   void finish();
 
-  // Memory for a part's output, noted in its outcome; nullptr and a status if there is none. rows:
+  // Memory for an entry's output, noted in its outcome; nullptr and a status if there is none. rows:
   // as provideOutput's.
-  void* outputFor(const Part& part, std::optional<std::int64_t> rows = std::nullopt);
+  void* outputFor(Entry& entry, std::optional<std::int64_t> rows = std::nullopt);
   void* scratch(std::size_t bytes);
   std::int64_t room() const;
-  // Bytes of one row of the only part.
+  // Bytes of one row of the only entry.
   std::int64_t rowBytes() const;
   // Adds rows that were told; false, and a status: that cannot be, or all of them have too many
   // bytes.
@@ -99,17 +97,18 @@ class Execution {
   void countElements();
   // Whether a result of so many bytes fits into that member's output; all members answer alike.
   bool hasRoom(int member, std::int64_t room, std::int64_t needed);
-  // The part's input, or a copy of it: engines write outputs while they still send inputs. The one
+  // The entry's input, or a copy of it: engines write outputs while they still send inputs. The one
   // place where the two may overlap is `own`, where the input's data belongs in the output anyway.
-  const void* inputBeside(const Part& part, std::int64_t count, const void* out,
-                          std::int64_t outCount, const void* own);
+  const void* inputBeside(Entry& entry, std::int64_t count, const void* out, std::int64_t outCount,
+                          const void* own);
   Scale scaleOf(const control::Meta& meta) const;
   static ReduceOp engineOp(const control::Meta& meta);
 
   collective::Communicator& communicator_;
-  std::vector<Part> parts_;
+  std::vector<EntryPtr> entries_;
   const int joined_;
   const Way way_;
+  TimePoint startedAt_;
   bool settled_;  // every member knows whether the results fit
   bool started_ = false;
   collective::OperationPtr operation_;
@@ -118,8 +117,8 @@ class Execution {
   std::int64_t bytes_ = 0;
 
   std::vector<std::unique_ptr<void, FreeDeleter>> scratch_;
-  std::vector<std::int64_t> mine_;  // what this rank tells in the exchange
-  std::vector<std::int64_t> told_;  // what all members told, one after another
+  std::vector<std::int64_t> mine_;      // what this rank tells in the exchange
+  std::vector<std::int64_t> gathered_;  // what all members told, one after another
   // Weighed, by member: rows that come from there (of a scatter: go there), the same in elements,
   // and all those rows.
   std::vector<std::int64_t> sizes_;

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "conductor/leave_mark.h"
+#include "conductor/rank_states.h"
 #include "machine/neighbourhood.h"
 
 namespace farandole::conductor {
@@ -46,7 +46,7 @@ class LeaveMarks {
   }
   std::uint32_t mine() const { return known_[me_].load(std::memory_order_acquire); }
   // What a rank of another machine has said. The first one stays.
-  void told(std::int32_t rank, std::uint32_t mark) {
+  void note(std::int32_t rank, std::uint32_t mark) {
     const auto at = static_cast<std::size_t>(rank);
     if (localRanks_[at] < 0 && canBe(mark)) set(at, mark);
   }

@@ -27,14 +27,14 @@ class Leavers {
   // At the end of a step that has found nothing to do: calls `end` for such members until it says
   // true. running: of the log, the position behind the batch that runs, if one does.
   template <typename End>
-  bool any(std::optional<std::uint64_t> running, End&& end) const {
+  bool any(std::optional<std::uint64_t> running, End&& end) const REQUIRES(driverRole) {
     for (const Other& other : others_) {
       if (isOutOfReach(other, running) && end(other.member)) return true;
     }
     return false;
   }
   // Behind that: looks whose processes have ended, which counts from the next step on.
-  void lookForEnds() {
+  void lookForEnds() REQUIRES(driverRole) {
     // Between machines the last words may still be on their way, and connections tell the end.
     if (!oneMachine_) return;
     const std::uint32_t ends = observer_.ends();

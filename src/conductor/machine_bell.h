@@ -1,4 +1,4 @@
-// The conductor's view of its machine: MachineBell and MachineFates are Bell and Fates as the
+// The conductor's view of its machine: MachineBell and MachineRankStates are Bell and RankStates as the
 // neighbourhood's shared memory has them.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "conductor/bell.h"
-#include "conductor/fates.h"
 #include "conductor/leave_marks.h"
+#include "conductor/rank_states.h"
 #include "machine/neighbourhood.h"
 
 namespace farandole::conductor {
@@ -32,11 +32,11 @@ class MachineBell final : public Bell {
   machine::Neighbourhood& neighbourhood_;
 };
 
-class MachineFates final : public Fates {
+class MachineRankStates final : public RankStates {
  public:
-  // The references outlive it. stopped: as Fates::stopped; empty: never.
-  MachineFates(const machine::Neighbourhood& neighbourhood, LeaveMarks& marks,
-               std::function<bool(std::int32_t)> stopped)
+  // The references outlive it. stopped: as RankStates::stopped; empty: never.
+  MachineRankStates(const machine::Neighbourhood& neighbourhood, LeaveMarks& marks,
+                    std::function<bool(std::int32_t)> stopped)
       : neighbourhood_(neighbourhood), marks_(marks), stopped_(std::move(stopped)) {}
 
   std::uint32_t markOf(std::int32_t rank) const override { return marks_.of(rank); }

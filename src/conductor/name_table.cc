@@ -57,7 +57,7 @@ void NameTable::tellSequencer(const EntryPtr& entry, Name& known) {
   known.inFlight = entry;
   known.repeated.reset();
   if (known.plan >= 0) {
-    const Plan& plan = plans_[static_cast<std::size_t>(known.plan)];
+    const KnownPlan& plan = plans_[static_cast<std::size_t>(known.plan)];
     if (fits(*plan.meta, request.meta, options_.me)) {
       ++counters_.hits;
       const control::PlanId id{static_cast<std::uint32_t>(known.plan), plan.generation};
@@ -75,7 +75,7 @@ void NameTable::announce(const Entry& entry) {
   outbox_.send(control::Announce{request.name, request.meta, options_.isShared(request)});
 }
 
-void NameTable::retract(const Entry& entry) {
+void NameTable::sendRetract(const Entry& entry) {
   outbox_.send(control::Retract{entry.request.name, options_.isShared(entry.request)});
 }
 
@@ -85,11 +85,11 @@ void NameTable::withdraw(const EntryPtr& entry) {
   outbox_.send(control::Withdraw{entry->request.name});
 }
 
-bool NameTable::takeBack(const EntryPtr& entry) {
+bool NameTable::retract(const EntryPtr& entry) {
   if (const auto known = names_.find(entry->request.name);
       known != names_.end() && known->second.inFlight == entry) {
     known->second.disputed = true;
-    retract(*entry);
+    sendRetract(*entry);
     return false;
   }
   const auto waiting = deferred_.find(entry->request.name);
@@ -115,9 +115,9 @@ bool NameTable::publishDeferred(const std::string& name) {
   return true;
 }
 
-void NameTable::define(control::Define& entry) {
+bool NameTable::define(control::Define& entry) {
   if (entry.plan.index >= plans_.size()) plans_.resize(entry.plan.index + 1);
-  Plan& plan = plans_[entry.plan.index];
+  KnownPlan& plan = plans_[entry.plan.index];
   if (plan.meta && plan.name != entry.name) {
     if (const auto old = names_.find(plan.name);
         old != names_.end() && old->second.plan == entry.plan.index) {
@@ -128,7 +128,7 @@ void NameTable::define(control::Define& entry) {
   plan.generation = entry.plan.generation;
   plan.meta = std::make_shared<const control::Meta>(std::move(entry.meta));
   plan.name = std::move(entry.name);
-  names_[plan.name].plan = entry.plan.index;
+  return std::exchange(names_[plan.name].plan, entry.plan.index) < 0;
 }
 
 EntryPtr NameTable::refuse(const control::Refuse& entry) {
@@ -144,18 +144,18 @@ void NameTable::resend(const control::PlanId& plan) {
     known.repeated.reset();
     announce(*known.inFlight);
     // What was asked of the forgotten one is asked of this one.
-    if (known.disputed) retract(*known.inFlight);
+    if (known.disputed) sendRetract(*known.inFlight);
     return;
   }
 }
 
-bool NameTable::partsOf(const control::Batch& batch, bool joinedHere,
-                        std::vector<Execution::Part>& parts) {
+bool NameTable::entriesOf(const control::Batch& batch, bool joinedHere,
+                          std::vector<EntryPtr>& entries) {
   ++batches_;
-  parts.reserve(batch.plans.size());
+  entries.reserve(batch.plans.size());
   for (const control::PlanId& id : batch.plans) {
     if (id.index >= plans_.size()) return false;
-    Plan& plan = plans_[id.index];
+    KnownPlan& plan = plans_[id.index];
     if (plan.generation != id.generation || !plan.meta) return false;
     const auto found = names_.find(plan.name);
     // Once in a batch, by its own plan: an entry ends once.
@@ -163,13 +163,16 @@ bool NameTable::partsOf(const control::Batch& batch, bool joinedHere,
         std::exchange(plan.lastBatch, batches_) == batches_) {
       return false;
     }
-    const bool together = parts.empty() || control::fusible(*parts.front().meta, *plan.meta) ||
-                          isWholeGroup(batch, *parts.front().meta, *plan.meta);
+    const bool together = entries.empty() ||
+                          control::fusible(*entries.front()->agreed, *plan.meta) ||
+                          isWholeGroup(batch, *entries.front()->agreed, *plan.meta);
     if (!together || !control::runsWithout(*plan.meta, batch.joined)) return false;
-    auto& part = parts.emplace_back(nullptr, plan.meta);
-    if (joinedHere) continue;
-    part.entry = found->second.inFlight;
-    if (!part.entry || !fits(*plan.meta, part.entry->request.meta, options_.me)) return false;
+    EntryPtr& entry =
+        entries.emplace_back(joinedHere ? std::make_shared<Entry>() : found->second.inFlight);
+    if (!entry) return false;
+    entry->neutral = joinedHere;
+    entry->agreed = plan.meta;
+    if (!joinedHere && !fits(*plan.meta, entry->request.meta, options_.me)) return false;
   }
   return true;
 }

@@ -22,7 +22,6 @@
 
 #include "base/clock.h"
 #include "conductor/entry.h"
-#include "conductor/execution.h"
 #include "conductor/submission_outbox.h"
 #include "control/messages.h"
 
@@ -64,21 +63,22 @@ class NameTable {
   void withdraw(const EntryPtr& entry);
   // Asks the sequencer to give it back, as if it had never been. True: it had not been told, and is
   // out.
-  bool takeBack(const EntryPtr& entry);
+  bool retract(const EntryPtr& entry);
   // Tells the sequencer the next one of that name, if none is in flight: what held it has ended.
   void publishNext(const std::string& name);
   // Whether there may be operations that publishNext() is to be called for.
   bool anyDeferred() const { return anyDeferred_; }
 
   // What the log says.
-  void define(control::Define& entry);
+  // True: it is the first plan of that name, as far as this member remembers.
+  bool define(control::Define& entry);
   // The operation that is refused, or null if it is not this member's.
   EntryPtr refuse(const control::Refuse& entry);
   // This member's submission named a plan that the sequencer has forgotten.
   void resend(const control::PlanId& plan);
   // The parts of a batch, in its order, without entries if this member has joined. False: the batch
   // has something in it that this member has not submitted like this, or that cannot run together.
-  bool partsOf(const control::Batch& batch, bool joinedHere, std::vector<Execution::Part>& parts);
+  bool entriesOf(const control::Batch& batch, bool joinedHere, std::vector<EntryPtr>& entries);
 
   // Ends the flight of that name, and begins the next one's. Null: there was none.
   EntryPtr take(const std::string& name);
@@ -97,7 +97,7 @@ class NameTable {
         repeated;           // what the submission in flight named, if it was a Repeat
     bool disputed = false;  // the sequencer was asked to give it back
   };
-  struct Plan {
+  struct KnownPlan {
     std::uint32_t generation = 0;
     std::string name;
     std::shared_ptr<const control::Meta> meta;  // null: never defined
@@ -107,14 +107,14 @@ class NameTable {
   bool isHeld(const Entry& entry) const { return entry.byName && options_.isHeld(entry); }
   void tellSequencer(const EntryPtr& entry, Name& known);
   void announce(const Entry& entry);
-  void retract(const Entry& entry);
+  void sendRetract(const Entry& entry);
   // The next one of that name, unless it is held. False: there is none.
   bool publishDeferred(const std::string& name);
 
   const Options options_;
   SubmissionOutbox& outbox_;
   std::unordered_map<std::string, Name> names_;
-  std::vector<Plan> plans_;
+  std::vector<KnownPlan> plans_;
   std::unordered_map<std::string, std::deque<EntryPtr>>
       deferred_;                          // their name still in flight: by call order, or ordered
   std::atomic<bool> anyDeferred_{false};  // deferred_ may not be empty

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "conductor/output.h"
-
 namespace farandole::conductor {
 namespace {
 

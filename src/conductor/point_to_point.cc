@@ -24,7 +24,7 @@ void PointToPoint::start(const EntryPtr& entry) {
     started.operation = communicator_.receive(request.output, bytes, request.meta.root, request.tag,
                                               started.received.get());
   }
-  underWay_.push_back(std::move(started));
+  inFlight_.push_back(std::move(started));
 }
 
 void PointToPoint::describe(const Transfer& transfer) const {
@@ -50,8 +50,8 @@ bool PointToPoint::advanceAll(TimePoint now, std::vector<Finished>& finished) {
     for (const auto& entry : fresh) start(entry);
     moved = !fresh.empty();
   }
-  for (std::size_t i = 0; i < underWay_.size();) {
-    Transfer& each = underWay_[i];
+  for (std::size_t i = 0; i < inFlight_.size();) {
+    Transfer& each = inFlight_[i];
     const collective::Progress progress = each.operation->progress();
     if (progress == collective::Progress::kPending) {
       moved |= each.operation->moved();
@@ -66,14 +66,14 @@ bool PointToPoint::advanceAll(TimePoint now, std::vector<Finished>& finished) {
     moved = true;
     describe(each);
     finished.push_back({each.entry, std::move(status)});
-    underWay_.erase(underWay_.begin() + static_cast<std::ptrdiff_t>(i));
+    inFlight_.erase(inFlight_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return moved;
 }
 
 Duration PointToPoint::nap() const {
   Duration nap = Duration::max();
-  for (const auto& each : underWay_) nap = std::min(nap, each.operation->nap());
+  for (const auto& each : inFlight_) nap = std::min(nap, each.operation->nap());
   return nap;
 }
 

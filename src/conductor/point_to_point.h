@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "collective/communicator.h"
 #include "conductor/culprits.h"
+#include "conductor/driver_role.h"
 #include "conductor/entry.h"
 #include "conductor/members.h"
 
@@ -36,13 +37,13 @@ class PointToPoint {
   void add(const EntryPtr& entry);
   // Starts what was added and advances what is under way; adds to `finished` what has ended. True
   // if something moved.
-  bool advance(TimePoint now, std::vector<Finished>& finished) {
-    if (underWay_.empty() && !anyNew_.load(std::memory_order_acquire)) return false;
+  bool advance(TimePoint now, std::vector<Finished>& finished) REQUIRES(driverRole) {
+    if (inFlight_.empty() && !anyNew_.load(std::memory_order_acquire)) return false;
     return advanceAll(now, finished);
   }
-  bool any() const { return !underWay_.empty(); }
+  bool any() const REQUIRES(driverRole) { return !inFlight_.empty(); }
   // How long the driver may sleep before they must be advanced again.
-  Duration nap() const;
+  Duration nap() const REQUIRES(driverRole);
   // What has not started yet. Any thread.
   std::vector<EntryPtr> takeNew();
   // What has; to be destroyed only when the engine touches no memory of theirs any more.
@@ -52,17 +53,17 @@ class PointToPoint {
     std::unique_ptr<collective::Received> received;
     TimePoint failedAt{};
   };
-  std::vector<Transfer> takeUnderWay() { return std::exchange(underWay_, {}); }
+  std::vector<Transfer> takeInFlight() REQUIRES(driverRole) { return std::exchange(inFlight_, {}); }
 
  private:
-  bool advanceAll(TimePoint now, std::vector<Finished>& finished);
-  void start(const EntryPtr& entry);
+  bool advanceAll(TimePoint now, std::vector<Finished>& finished) REQUIRES(driverRole);
+  void start(const EntryPtr& entry) REQUIRES(driverRole);
   void describe(const Transfer& transfer) const;
 
   collective::Communicator& communicator_;
   const Members& members_;
   Culprits& culprits_;
-  std::vector<Transfer> underWay_;
+  std::vector<Transfer> inFlight_ GUARDED_BY(driverRole);
 
   // So that a driver that finds nothing to do takes no lock to find out.
   std::atomic<bool> anyNew_{false};

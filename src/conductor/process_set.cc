@@ -1,10 +1,12 @@
 #include "conductor/process_set.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
+#include "base/log.h"
 #include "base/mutex.h"
-#include "conductor/operation_groups.h"
 
 namespace farandole::conductor {
 namespace {
@@ -12,21 +14,61 @@ namespace {
 // One set must not keep the driver from the others.
 constexpr int kEntriesPerStep = 64;
 
+std::uint64_t hashNames(const std::vector<Request*>& requests) {
+  std::uint64_t hash = 1469598103934665603u;  // FNV-1a
+  for (const auto* each : requests) {
+    for (const char c : each->name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    hash = (hash ^ 0xffu) * 1099511628211u;
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+Status checkGroup(const Request& request, std::span<const EntryPtr> entries) {
+  if (entries.size() <= control::kMaxGroupPlans || request.group == 0 ||
+      !control::othersDecideSize(request.meta.kind)) {
+    return {};
+  }
+  const auto together = std::count_if(entries.begin(), entries.end(), [&](const auto& other) {
+    return other->request.group == request.group;
+  });
+  if (static_cast<std::size_t>(together) <= control::kMaxGroupPlans) return {};
+  return Status::invalid("a group of " + std::to_string(together) + " operations with " +
+                         std::string(control::name(request.meta.kind)) + " among them: at most " +
+                         std::to_string(control::kMaxGroupPlans) + " are possible");
+}
+
+void identifyGroups(std::span<const EntryPtr> entries) {
+  std::unordered_map<std::uint64_t, std::vector<Request*>> groups;
+  for (const auto& entry : entries) {
+    Request& request = entry->request;
+    const bool named =
+        !isPointToPoint(request.meta.kind) && request.meta.kind != control::Kind::kJoin;
+    if (request.group != 0 && named) groups[request.group].push_back(&request);
+  }
+  for (const auto& [user, members] : groups) {
+    const std::uint64_t group = hashNames(members);
+    for (auto* each : members) {
+      each->meta.group = group;
+      each->meta.groupSize = static_cast<std::int32_t>(members.size());
+    }
+  }
+}
+
 }  // namespace
 
-ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
-    : memory_(std::move(parts.memory)),
-      id_(parts.id),
-      members_(std::move(parts.ranks), std::move(parts.hosts), parts.me),
-      betweenMachines_(parts.betweenMachines),
-      isShared_(std::move(parts.isShared)),
-      endTraffic_(std::move(parts.endTraffic)),
+ProcessSet::ProcessSet(Components components, SetObserver& observer)
+    : memory_(std::move(components.memory)),
+      id_(components.id),
+      members_(std::move(components.ranks), std::move(components.hosts), components.me),
+      betweenMachines_(components.betweenMachines),
+      isShared_(std::move(components.isShared)),
+      endTraffic_(std::move(components.endTraffic)),
       observer_(observer),
-      control_(std::move(parts.control)),
-      communicator_(std::move(parts.communicator)),
-      ordered_(std::move(parts.ordered)),
+      control_(std::move(components.control)),
+      communicator_(std::move(components.communicator)),
+      ordered_(std::move(components.ordered)),
       outbox_(*control_),
-      names_({.me = parts.me,
+      names_({.me = components.me,
               .isShared = [this](const Request& request) { return inSharedMemory(request); },
               .isHeld =
                   [this](const Entry& entry) {
@@ -38,7 +80,8 @@ ProcessSet::ProcessSet(Parts parts, SetObserver& observer)
       stalls_(observer, members_),
       runner_(*communicator_, members_, culprits_),
       pointToPoint_(*communicator_, members_, culprits_) {
-  if (parts.sequencer) sequencing_.emplace(std::move(parts.sequencer), *control_, members_);
+  if (components.sequencer)
+    sequencing_.emplace(std::move(components.sequencer), *control_, members_);
 }
 
 Status ProcessSet::submit(std::span<const EntryPtr> entries) {
@@ -117,6 +160,7 @@ void ProcessSet::publish(const EntryPtr& entry) {
   if (kind != control::Kind::kJoin) return names_.publish(entry);
   join_ = entry;
   outbox_.send(control::Join{});
+  debug("this rank has joined");
 }
 
 void ProcessSet::cancel(const EntryPtr& entry) {
@@ -177,18 +221,26 @@ bool ProcessSet::readLog(TimePoint now) {
     corrupt("the log makes no sense");
     return true;
   }
-  std::visit([&](auto& each) { handle(each, now); }, entry_);
+  std::visit([&](auto& each) REQUIRES(driverRole) { handle(each, now); }, entry_);
   if (!runner_.runs()) runner_.executedUpTo(control_->position());
   return true;
 }
 
 void ProcessSet::handle(control::Define& entry, TimePoint) {
-  const MutexLock lock(mutex_);
-  names_.define(entry);
+  // Names that are never used twice are defined all the time, so texts are made only if wanted.
+  const bool tells = logs(LogLevel::kDebug);
+  const std::string what =
+      tells ? "'" + entry.name + "': " + control::describe(entry.meta) : std::string();
+  bool first = false;
+  {
+    const MutexLock lock(mutex_);
+    first = names_.define(entry);
+  }
+  if (tells && first) debug("all members agree on " + what);
 }
 
 void ProcessSet::handle(control::Batch& entry, TimePoint now) {
-  std::vector<Execution::Part> parts;
+  std::vector<EntryPtr> entries;
   const bool joinedHere =
       std::find(entry.joined.begin(), entry.joined.end(), me()) != entry.joined.end();
   bool consistent = true;
@@ -196,10 +248,11 @@ void ProcessSet::handle(control::Batch& entry, TimePoint now) {
     const MutexLock lock(mutex_);
     // Its operations have failed here, because of a member that has left: the others' will, too.
     if (!over_.ok()) return;
-    consistent = (!joinedHere || join_ != nullptr) && names_.partsOf(entry, joinedHere, parts);
+    consistent = (!joinedHere || join_ != nullptr) && names_.entriesOf(entry, joinedHere, entries);
   }
   if (!consistent) return corrupt("the log names an operation that this rank has not submitted");
-  runner_.start(std::move(parts), static_cast<int>(entry.joined.size()), now, control_->position());
+  runner_.start(std::move(entries), static_cast<int>(entry.joined.size()), now,
+                control_->position());
 }
 
 void ProcessSet::handle(control::Refuse& entry, TimePoint) {
@@ -208,7 +261,9 @@ void ProcessSet::handle(control::Refuse& entry, TimePoint) {
     const MutexLock lock(mutex_);
     refused = names_.refuse(entry);
   }
-  if (refused) complete(refused, members_.fault(Code::kMismatch, entry.text, entry.culprit));
+  if (!refused) return;
+  debug("refused '" + entry.name + "': " + entry.text);
+  complete(refused, members_.fault(Code::kMismatch, entry.text, entry.culprit));
 }
 
 void ProcessSet::handle(control::Joined& entry, TimePoint) {
@@ -220,6 +275,7 @@ void ProcessSet::handle(control::Joined& entry, TimePoint) {
   }
   if (!join) return corrupt("the log says that everyone has joined, but this rank has not");
   join->outcome.lastJoined = members_.rank(entry.last);
+  debug("all members have joined, the last was rank " + std::to_string(join->outcome.lastJoined));
   complete(join, {});
 }
 
@@ -237,7 +293,8 @@ void ProcessSet::handle(control::Withdrawn& entry, TimePoint) {
     withdrawn = names_.take(entry.name);
   }
   if (!withdrawn) return;
-  if (withdrawn->byName) return ordered_->channel().takenBack(*withdrawn);
+  debug((withdrawn->byName ? "retracted '" : "withdrew '") + entry.name + "'");
+  if (withdrawn->byName) return ordered_->channel().retracted(*withdrawn);
   complete(withdrawn, Status(Code::kCancelled, "'" + entry.name + "' was cancelled by this rank"));
 }
 
@@ -248,22 +305,22 @@ void ProcessSet::handle(control::Abort& entry, TimePoint) {
 bool ProcessSet::advanceBatch(TimePoint now) {
   const auto ended = runner_.advance(now);
   if (!ended) return false;
-  // Parts of a failed operation may still be under way.
+  // Some of a failed operation may still be running.
   if (ended->failed && endTraffic_) endTraffic_(ended->status);
-  const auto steps = ended->run.steps();
-  for (const auto& step : steps) observer_.ran(step.execution, step.started);
+  const auto executions = ended->run.executions();
+  for (const Execution& each : executions) observer_.ran(each);
   {
     const MutexLock lock(mutex_);
-    for (const auto& step : steps) {
-      for (const auto& part : step.execution.parts()) {
-        if (part.entry) names_.take(part.entry->request.name);
+    for (const Execution& each : executions) {
+      for (const EntryPtr& entry : each.entries()) {
+        if (!entry->neutral) names_.take(entry->request.name);
       }
     }
     zeroCopyBytes_ = communicator_->statistics().zeroCopyBytes;
   }
-  for (const auto& step : steps) {
-    for (const auto& part : step.execution.parts()) {
-      if (part.entry) complete(part.entry, ended->status);
+  for (const Execution& each : executions) {
+    for (const EntryPtr& entry : each.entries()) {
+      if (!entry->neutral) complete(entry, ended->status);
     }
   }
   // A failed engine stays failed, and the others wait for this rank in vain.
@@ -286,7 +343,7 @@ bool ProcessSet::advanceOrdered() {
   }
   const bool disputed = ordered_->channel().anyDisputed();
   if (disputed) {
-    for (const auto& entry : ordered_->takeDisputed()) takeBack(entry);
+    for (const auto& entry : ordered_->takeDisputed()) retract(entry);
   }
   if (finished_.empty()) return disputed;
   completeOrdered();
@@ -312,12 +369,12 @@ void ProcessSet::completeOrdered() {
   finished_.clear();
 }
 
-void ProcessSet::takeBack(const EntryPtr& entry) {
+void ProcessSet::retract(const EntryPtr& entry) {
   {
     const MutexLock lock(mutex_);
-    if (!names_.takeBack(entry)) return;
+    if (!names_.retract(entry)) return;
   }
-  ordered_->channel().takenBack(*entry);
+  ordered_->channel().retracted(*entry);
 }
 
 bool ProcessSet::checkLeavers() {
@@ -329,7 +386,8 @@ bool ProcessSet::checkLeavers() {
     if (inFlight_ == orderedInFlight_) return false;
   }
   if (!anythingInFlight()) return false;
-  if (leavers_.any(runner_.position(), [this](int member) { return endBecauseOf(member); })) {
+  if (leavers_.any(runner_.position(),
+                   [this](int member) REQUIRES(driverRole) { return endBecauseOf(member); })) {
     return true;
   }
   leavers_.lookForEnds();
@@ -339,6 +397,8 @@ bool ProcessSet::checkLeavers() {
 bool ProcessSet::endBecauseOf(int member) {
   const auto leaving = culprits_.leavingOf(member);
   if (!leaving) return false;
+  debug("ends because of rank " + std::to_string(leaving->culprit) + ": " +
+        leaving->status.message());
   observer_.lostTo(leaving->culprit);
   failAll(leaving->status);
   return true;
@@ -362,7 +422,7 @@ void ProcessSet::checkStalls(TimePoint now, TimePoint resumed, Duration warnAfte
 }
 
 void ProcessSet::failAll(const Status& status) {
-  auto transfers = pointToPoint_.takeUnderWay();
+  auto transfers = pointToPoint_.takeInFlight();
   std::vector<EntryPtr> failed;
   const auto add = [&](const std::vector<EntryPtr>& more) {
     failed.insert(failed.end(), more.begin(), more.end());
@@ -386,6 +446,7 @@ void ProcessSet::failAll(const Status& status) {
 }
 
 void ProcessSet::leave() {
+  debug("this rank leaves, with " + std::to_string(inFlight_) + " operations in flight");
   if (ordered_) ordered_->channel().leave();
   control_->leave(runner_.executed());
 }
@@ -396,6 +457,10 @@ void ProcessSet::complete(const EntryPtr& entry, Status status) {
   if (entry->byName) ordered_->channel().ended(*entry);
   --inFlight_;
   observer_.completed(entry);
+}
+
+void ProcessSet::debug(const std::string& what) const {
+  logDebug("process set " + std::to_string(id_) + ": " + what);
 }
 
 void ProcessSet::corrupt(const std::string& what) {

@@ -3,8 +3,8 @@
 // their own: NameTable, Sequencing (on member 0), BatchRunner, PointToPoint, OrderedOperations, and for
 // what goes wrong Leavers, Culprits and Stalls.
 //
-// Threads. submit and cancel may be called by any thread (mutex_); step and everything below it by
-// the driver only. Several sets never wait for each other: each step does what can be done now and
+// Threads. Any thread may call submit, cancel and counters (mutex_); the rest is the driver's, as the
+// annotations say. Several sets never wait for each other: each step does what can be done now and
 // returns.
 #pragma once
 
@@ -23,6 +23,7 @@
 #include "collective/communicator.h"
 #include "conductor/batch_runner.h"
 #include "conductor/culprits.h"
+#include "conductor/driver_role.h"
 #include "conductor/entry.h"
 #include "conductor/leavers.h"
 #include "conductor/members.h"
@@ -40,7 +41,7 @@ namespace farandole::conductor {
 
 class ProcessSet {
  public:
-  struct Parts {
+  struct Components {
     // What control and communicator live in; given up after them, and after everything that runs.
     std::shared_ptr<void> memory;
     std::int32_t id = 0;
@@ -58,7 +59,7 @@ class ProcessSet {
     // be empty.
     std::function<void(const Status&)> endTraffic;
   };
-  ProcessSet(Parts parts, SetObserver& observer);
+  ProcessSet(Components components, SetObserver& observer);
 
   std::int32_t id() const { return id_; }
   const std::vector<std::int32_t>& ranks() const { return members_.ranks(); }
@@ -74,25 +75,26 @@ class ProcessSet {
   bool anythingInFlight() const { return inFlight_ > 0; }
 
   // Does what can be done now. True if something moved.
-  bool step(TimePoint now);
+  bool step(TimePoint now) REQUIRES(driverRole);
   // When step has work again although nothing comes from outside.
-  std::optional<TimePoint> due() const;
-  // Whether an operation is under way whose next piece comes over the network. The driver's.
-  bool awaitsNetwork() const {
+  std::optional<TimePoint> due() const REQUIRES(driverRole);
+  // Whether an operation is under way whose next piece comes over the network.
+  bool awaitsNetwork() const REQUIRES(driverRole) {
     return (runner_.runs() && betweenMachines_) || (ordered_ && ordered_->channel().busy());
   }
-  // Whether all members have submitted something that is not done yet. The driver's.
-  bool runs() const { return runner_.runs(); }
+  // Whether all members have submitted something that is not done yet.
+  bool runs() const REQUIRES(driverRole) { return runner_.runs(); }
   // How long the driver may sleep before the engine must be looked at again.
-  Duration nap() const { return std::min(runner_.nap(), pointToPoint_.nap()); }
+  Duration nap() const REQUIRES(driverRole) { return std::min(runner_.nap(), pointToPoint_.nap()); }
   // Warns about, or ends, what some ranks have not submitted. ends = 0: never.
   // resumed: when this process ran again after it had been stopped; what is late counts from there;
   // never: TimePoint{}.
-  void checkStalls(TimePoint now, TimePoint resumed, Duration warnAfter, Duration endAfter);
+  void checkStalls(TimePoint now, TimePoint resumed, Duration warnAfter, Duration endAfter)
+      REQUIRES(driverRole);
   // Ends everything in flight, and every later submission, with that status.
-  void failAll(const Status& status);
+  void failAll(const Status& status) REQUIRES(driverRole);
   // Says to the others that this rank does no more.
-  void leave();
+  void leave() REQUIRES(driverRole);
 
   struct Counters {
     std::uint64_t planHits = 0;
@@ -113,27 +115,28 @@ class ProcessSet {
   bool anythingToFlush() const NO_THREAD_SAFETY_ANALYSIS { return outbox_.waits(); }
   bool anythingDeferred() const NO_THREAD_SAFETY_ANALYSIS { return names_.anyDeferred(); }
 
-  // The driver's.
-  bool sequence(TimePoint now);  // on member 0
-  bool readLog(TimePoint now);
-  bool advanceBatch(TimePoint now);
-  bool advancePointToPoint(TimePoint now);
-  bool advanceOrdered();
-  void completeOrdered();
+  bool sequence(TimePoint now) REQUIRES(driverRole);  // on member 0
+  bool readLog(TimePoint now) REQUIRES(driverRole);
+  bool advanceBatch(TimePoint now) REQUIRES(driverRole);
+  bool advancePointToPoint(TimePoint now) REQUIRES(driverRole);
+  bool advanceOrdered() REQUIRES(driverRole);
+  void completeOrdered() REQUIRES(driverRole);
   // From the sequencer, because other members have sent another operation in its place.
-  void takeBack(const EntryPtr& entry);
-  bool checkLeavers();
+  void retract(const EntryPtr& entry) REQUIRES(driverRole);
+  bool checkLeavers() REQUIRES(driverRole);
   // Ends everything in flight because that member has left; false: the true cause is not known yet.
-  bool endBecauseOf(int member);
-  void handle(control::Define& entry, TimePoint now);
-  void handle(control::Batch& entry, TimePoint now);
-  void handle(control::Refuse& entry, TimePoint now);
-  void handle(control::Joined& entry, TimePoint now);
-  void handle(control::Resend& entry, TimePoint now);
-  void handle(control::Withdrawn& entry, TimePoint now);
-  void handle(control::Abort& entry, TimePoint now);
-  void complete(const EntryPtr& entry, Status status);
-  void corrupt(const std::string& what);
+  bool endBecauseOf(int member) REQUIRES(driverRole);
+  void handle(control::Define& entry, TimePoint now) REQUIRES(driverRole);
+  void handle(control::Batch& entry, TimePoint now) REQUIRES(driverRole);
+  void handle(control::Refuse& entry, TimePoint now) REQUIRES(driverRole);
+  void handle(control::Joined& entry, TimePoint now) REQUIRES(driverRole);
+  void handle(control::Resend& entry, TimePoint now) REQUIRES(driverRole);
+  void handle(control::Withdrawn& entry, TimePoint now) REQUIRES(driverRole);
+  void handle(control::Abort& entry, TimePoint now) REQUIRES(driverRole);
+  void complete(const EntryPtr& entry, Status status) REQUIRES(driverRole);
+  void corrupt(const std::string& what) REQUIRES(driverRole);
+  // A debug line about this set: for what is rare, or happens for the first time.
+  void debug(const std::string& what) const;
 
   // Constant, and what lives in it.
   const std::shared_ptr<void> memory_;
@@ -157,18 +160,17 @@ class ProcessSet {
   Status over_ GUARDED_BY(mutex_);
   std::uint64_t zeroCopyBytes_ GUARDED_BY(mutex_) = 0;
 
-  // The driver's alone, except that any thread adds to pointToPoint_.
-  Culprits culprits_;
-  Leavers leavers_;
-  Stalls stalls_;
-  std::optional<Sequencing> sequencing_;  // on member 0
-  BatchRunner runner_;
-  PointToPoint pointToPoint_;
+  Culprits culprits_ GUARDED_BY(driverRole);
+  Leavers leavers_ GUARDED_BY(driverRole);
+  Stalls stalls_ GUARDED_BY(driverRole);
+  std::optional<Sequencing> sequencing_ GUARDED_BY(driverRole);  // on member 0
+  BatchRunner runner_ GUARDED_BY(driverRole);
+  PointToPoint pointToPoint_;  // synchronises itself
   // Memory that is used again: the last entry of the log, as bytes and decoded; what has ended.
-  std::vector<std::byte> bytes_;
-  control::LogEntry entry_;
-  std::vector<OrderedOperations::Finished> finished_;
-  std::vector<PointToPoint::Finished> transferred_;
+  std::vector<std::byte> bytes_ GUARDED_BY(driverRole);
+  control::LogEntry entry_ GUARDED_BY(driverRole);
+  std::vector<OrderedOperations::Finished> finished_ GUARDED_BY(driverRole);
+  std::vector<PointToPoint::Finished> transferred_ GUARDED_BY(driverRole);
 };
 
 }  // namespace farandole::conductor

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "conductor/members.h"
 #include "control/control_channel.h"
 #include "control/sequencer.h"
@@ -49,7 +50,7 @@ class Sequencing {
   std::vector<std::byte> record_;
   control::Submission submission_;
   std::vector<control::LogEntry> decided_;
-  control::Writer entry_;
+  ByteWriter entry_;
 };
 
 }  // namespace farandole::conductor

@@ -45,10 +45,10 @@ class Stalls {
   Stalls(SetObserver& observer, const Members& members) : observer_(observer), members_(members) {}
 
   // Several times a second; looks now and then.
-  Verdict check(const Situation& situation, Limits limits);
+  Verdict check(const Situation& situation, Limits limits) REQUIRES(driverRole);
 
  private:
-  Status stuck(const Situation& situation, Duration endAfter);
+  Status stuck(const Situation& situation, Duration endAfter) REQUIRES(driverRole);
   Status orderedStall(const Situation& situation, Limits limits);
   Status silentSequencer(const Situation& situation, Duration endAfter) const;
   std::optional<control::Abort> overdue(const Situation& situation, Duration endAfter) const;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/bytes.h"
 #include "control/control_channel.h"
 #include "control/messages.h"
 
@@ -40,7 +41,7 @@ class SubmissionOutbox {
 
  private:
   control::ControlChannel& control_;
-  control::Writer record_;  // the memory of the one that is sent
+  ByteWriter record_;  // the memory of the one that is sent
   std::deque<std::vector<std::byte>> waiting_;
   std::atomic<bool> waits_{false};
 };

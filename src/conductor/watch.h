@@ -17,14 +17,27 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mutex.h"
+#include "base/status.h"
 #include "bootstrap/bootstrap.h"
 #include "conductor/leave_marks.h"
-#include "conductor/watch_listener.h"
 #include "machine/neighbourhood.h"
 
 namespace farandole::conductor {
+
+// Whom the watch reports to: the conductor. Called by the watch's thread.
+class WatchListener {
+ public:
+  virtual ~WatchListener() = default;
+  // The job is over for this rank: everything in flight and everything later fails with that
+  // status.
+  virtual void fail(Status status) = 0;
+  // Several times a second: that this process runs; suspended: that it did not for a while. Nobody
+  // is late because of that.
+  virtual void runs(TimePoint now, bool wasStopped) = 0;
+};
 
 class Watch {
  public:
@@ -38,10 +51,10 @@ class Watch {
   using Lost = std::function<void(const Status&)>;
 
   struct Options {
-    std::int32_t me = 0;      // this rank
-    std::vector<Peer> peers;  // the other ranks of this machine
-    bool agent = false;       // an agent looks after the ranks: who is stopped is heard from it
-    Lost lost;                // told of a loss, after the listener; on any thread; may be empty
+    std::int32_t me = 0;         // this rank
+    std::vector<Peer> peers;     // the other ranks of this machine
+    bool stopsReported = false;  // an agent looks after the ranks: who is stopped is heard from it
+    Lost lost;                   // told of a loss, after the listener; on any thread; may be empty
   };
 
   // The references outlive it.
@@ -67,21 +80,21 @@ class Watch {
 
   struct Stop {
     bootstrap::RankStop stop;
-    bool told = false;
+    bool reported = false;
   };
 
   Watch(machine::Neighbourhood& neighbourhood, LeaveMarks& marks, WatchListener& listener,
         Options options);
   void fail(Status status);
   void run();
-  void tell(News news);
+  void post(News news);
   void judge(const News& news);
   void peerEnded(const Peer& peer);
   // The first end that was told, if it is another rank's and was no decision of that rank.
   std::optional<bootstrap::RankEnd> endedBefore(std::int32_t rank);
   // Waits a moment for the agent's account of it.
   std::string accountOf(std::int32_t rank, std::string otherwise);
-  // Waits until something happens or it is time to look around; fills happened_. False: it cannot
+  // Waits until something happens or it is time to look around; fills readable_. False: it cannot
   // wait any more.
   bool await();
   void lookForStopped();
@@ -91,18 +104,18 @@ class Watch {
   LeaveMarks& marks_;
   WatchListener& listener_;
   const std::int32_t me_;
-  const bool agent_;
+  const bool stopsReported_;
   const Lost lost_;
   std::vector<std::int32_t> locals_;   // the ranks that are judged by their pidfd
   std::vector<Peer> peers_;            // the thread's own
-  std::vector<int> happened_;          // descriptors that are readable; the thread's own
+  std::vector<int> readable_;          // descriptors that are readable; the thread's own
   std::map<int, Standstill> stopped_;  // by local rank: what was reported; the thread's own
   UniqueFd epoll_;                     // the two below, and the peers' pidfds
-  UniqueFd wake_;                      // eventfd: stop requested
-  UniqueFd bell_;                      // eventfd: there are news
+  UniqueFd stopEvent_;                 // eventfd: stop requested
+  UniqueFd newsEvent_;                 // eventfd: there are news
   Mutex mutex_;
   std::map<std::int32_t, bootstrap::RankEnd> accounts_ GUARDED_BY(mutex_);
-  std::int32_t firstTold_ GUARDED_BY(mutex_) = -1;  // whose account came first
+  std::int32_t firstReported_ GUARDED_BY(mutex_) = -1;  // whose account came first
   std::vector<News> news_ GUARDED_BY(mutex_);
   // Those that stand still, as the agent says.
   std::map<std::int32_t, Stop> stops_ GUARDED_BY(mutex_);

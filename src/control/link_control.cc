@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/mutex.h"
-#include "control/codec.h"
 
 namespace farandole::control {
 namespace {
@@ -31,9 +31,9 @@ enum class Type : std::uint8_t {
 // What a record or an entry counts in the windows and in positions.
 std::uint64_t weight(std::span<const std::byte> bytes) { return bytes.size() + 8; }
 
-Writer begin(Type type) {
-  Writer writer;
-  writer.number(static_cast<std::uint8_t>(type));
+ByteWriter begin(Type type) {
+  ByteWriter writer;
+  writer.integer(static_cast<std::uint8_t>(type));
   return writer;
 }
 
@@ -70,13 +70,13 @@ bool LinkControl::submit(std::span<const std::byte> record) {
     }
     if (untaken_ > 0 && untaken_ + weight(record) > kSubmissionWindow) return false;
     untaken_ += weight(record);
-    toldWaiting_ = waiting_.load(std::memory_order_relaxed) > 0 || recentWait_ > 0;
+    announcedWaiting_ = waiting_.load(std::memory_order_relaxed) > 0 || recentWait_ > 0;
     if (recentWait_ > 0) --recentWait_;
-    waits = toldWaiting_;
+    waits = announcedWaiting_;
   }
-  Writer message = begin(Type::kSubmit);
-  message.number(static_cast<std::uint8_t>(waits));
-  message.rest(record);
+  ByteWriter message = begin(Type::kSubmit);
+  message.integer(static_cast<std::uint8_t>(waits));
+  message.remainder(record);
   send(0, message.bytes());
   return true;
 }
@@ -99,8 +99,8 @@ RingRead LinkControl::nextEntry(std::vector<std::byte>& entry) {
     if (acknowledge) acknowledged_ = position_;
   }
   if (acknowledge) {
-    Writer message = begin(Type::kRead);
-    message.number(position_);
+    ByteWriter message = begin(Type::kRead);
+    message.integer(position_);
     send(0, message.bytes());
   }
   return RingRead::kRecord;
@@ -123,8 +123,8 @@ RingRead LinkControl::nextSubmission(int index, std::vector<std::byte>& record) 
     member.untaken -= taken;
   }
   if (taken > 0) {
-    Writer message = begin(Type::kTaken);
-    message.number(taken);
+    ByteWriter message = begin(Type::kTaken);
+    message.integer(taken);
     send(index, message.bytes());
   }
   return RingRead::kRecord;
@@ -144,8 +144,8 @@ bool LinkControl::append(std::span<const std::byte> entry) {
     log_.emplace_back(entry.begin(), entry.end());
     somethingLogged_.store(true, std::memory_order_release);
   }
-  Writer message = begin(Type::kEntry);
-  message.rest(entry);
+  ByteWriter message = begin(Type::kEntry);
+  message.remainder(entry);
   for (int i = 1; i < size(); ++i) {
     if (!leftAt(i)) send(i, message.bytes());
   }
@@ -158,10 +158,10 @@ void LinkControl::setWaiting(int delta) {
   {
     const MutexLock lock(mutex_);
     recentWait_ = kRecent;
-    if (std::exchange(toldWaiting_, true)) return;
+    if (std::exchange(announcedWaiting_, true)) return;
   }
-  Writer message = begin(Type::kWaiting);
-  message.number(std::uint8_t{1});
+  ByteWriter message = begin(Type::kWaiting);
+  message.integer(std::uint8_t{1});
   send(0, message.bytes());
 }
 
@@ -177,16 +177,16 @@ void LinkControl::leave(std::uint64_t executed) {
   if (left.exchange(executed + 1, std::memory_order_acq_rel) != 0) return;
   const std::uint32_t mark = options_.mark ? options_.mark() : 0;
   if (!sequencing()) {
-    Writer message = begin(Type::kLeave);
-    message.number(executed);
-    message.number(mark);
+    ByteWriter message = begin(Type::kLeave);
+    message.integer(executed);
+    message.integer(mark);
     send(0, message.bytes());
     return;
   }
-  Writer message = begin(Type::kMemberLeft);
-  message.number(std::uint32_t{0});
-  message.number(executed);
-  message.number(mark);
+  ByteWriter message = begin(Type::kMemberLeft);
+  message.integer(std::uint32_t{0});
+  message.integer(executed);
+  message.integer(mark);
   for (int i = 1; i < size(); ++i) {
     if (!leftAt(i)) send(i, message.bytes());
   }
@@ -221,12 +221,12 @@ void LinkControl::receive(int from, std::span<const std::byte> message) {
 }
 
 RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> message) {
-  Reader reader(message);
-  const auto type = static_cast<Type>(reader.number<std::uint8_t>());
+  ByteReader reader(message);
+  const auto type = static_cast<Type>(reader.integer<std::uint8_t>());
   Member& member = members_[static_cast<std::size_t>(index)];
   if (type == Type::kSubmit) {
-    const bool waits = reader.number<std::uint8_t>() != 0;
-    if (!reader.ok()) return RingRead::kCorrupt;
+    const bool waits = reader.integer<std::uint8_t>() != 0;
+    if (!reader.good()) return RingRead::kCorrupt;
     const auto record = message.subspan(2);
     const MutexLock lock(mutex_);
     if (member.trouble != RingRead::kEmpty) return member.trouble;
@@ -241,14 +241,14 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
     return RingRead::kRecord;
   }
   if (type == Type::kWaiting) {
-    const bool waits = reader.number<std::uint8_t>() != 0;
+    const bool waits = reader.integer<std::uint8_t>() != 0;
     if (!reader.finished()) return RingRead::kCorrupt;
     const MutexLock lock(mutex_);
     member.waits = waits;
     return RingRead::kRecord;
   }
   if (type == Type::kRead) {
-    const auto position = reader.number<std::uint64_t>();
+    const auto position = reader.integer<std::uint64_t>();
     if (!reader.finished()) return RingRead::kCorrupt;
     const MutexLock lock(mutex_);
     if (position < member.logRead || position > head_) return RingRead::kCorrupt;
@@ -256,15 +256,15 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
     return RingRead::kRecord;
   }
   if (type != Type::kLeave) return RingRead::kCorrupt;
-  const auto executed = reader.number<std::uint64_t>();
-  const auto mark = reader.number<std::uint32_t>();
+  const auto executed = reader.integer<std::uint64_t>();
+  const auto mark = reader.integer<std::uint32_t>();
   // Each is told to everybody.
   if (!reader.finished() || executed == UINT64_MAX || leftAt(index)) return RingRead::kCorrupt;
   noteLeft(index, executed, mark);
-  Writer relayed = begin(Type::kMemberLeft);
-  relayed.number(static_cast<std::uint32_t>(index));
-  relayed.number(executed);
-  relayed.number(mark);
+  ByteWriter relayed = begin(Type::kMemberLeft);
+  relayed.integer(static_cast<std::uint32_t>(index));
+  relayed.integer(executed);
+  relayed.integer(mark);
   for (int i = 1; i < size(); ++i) {
     if (i != index && !leftAt(i)) send(i, relayed.bytes());
   }
@@ -272,8 +272,8 @@ RingRead LinkControl::receiveAsSequencer(int index, std::span<const std::byte> m
 }
 
 RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
-  Reader reader(message);
-  const auto type = static_cast<Type>(reader.number<std::uint8_t>());
+  ByteReader reader(message);
+  const auto type = static_cast<Type>(reader.integer<std::uint8_t>());
   if (type == Type::kEntry) {
     const auto entry = message.subspan(1);
     const MutexLock lock(mutex_);
@@ -285,7 +285,7 @@ RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
     return RingRead::kRecord;
   }
   if (type == Type::kTaken) {
-    const auto bytes = reader.number<std::uint64_t>();
+    const auto bytes = reader.integer<std::uint64_t>();
     if (!reader.finished()) return RingRead::kCorrupt;
     const MutexLock lock(mutex_);
     if (bytes > untaken_) return RingRead::kCorrupt;
@@ -293,9 +293,9 @@ RingRead LinkControl::receiveAsMember(std::span<const std::byte> message) {
     return RingRead::kRecord;
   }
   if (type != Type::kMemberLeft) return RingRead::kCorrupt;
-  const auto index = reader.number<std::uint32_t>();
-  const auto executed = reader.number<std::uint64_t>();
-  const auto mark = reader.number<std::uint32_t>();
+  const auto index = reader.integer<std::uint32_t>();
+  const auto executed = reader.integer<std::uint64_t>();
+  const auto mark = reader.integer<std::uint32_t>();
   if (!reader.finished() || executed == UINT64_MAX || index >= members_.size())
     return RingRead::kCorrupt;
   if (static_cast<int>(index) == options_.me) return RingRead::kCorrupt;

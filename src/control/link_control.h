@@ -85,7 +85,7 @@ class LinkControl final : public ControlChannel {
   std::atomic<bool> somethingLogged_{false};
   // Bytes of this member's submissions that the sequencer has not read.
   std::uint64_t untaken_ GUARDED_BY(mutex_) = 0;
-  bool toldWaiting_ GUARDED_BY(mutex_) = false;
+  bool announcedWaiting_ GUARDED_BY(mutex_) = false;
   // Submissions that still count as those of somebody who waits.
   int recentWait_ GUARDED_BY(mutex_) = 0;
 

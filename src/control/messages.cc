@@ -3,75 +3,75 @@
 #include <algorithm>
 #include <functional>
 
-#include "control/codec.h"
+#include "base/bytes.h"
 
 namespace farandole::control {
 namespace {
 
-void put(Writer& writer, const PlanId& plan) {
-  writer.number(plan.index);
-  writer.number(plan.generation);
+void put(ByteWriter& writer, const PlanId& plan) {
+  writer.integer(plan.index);
+  writer.integer(plan.generation);
 }
-void put(Writer& writer, const Announce& m) {
+void put(ByteWriter& writer, const Announce& m) {
   writer.text(m.name);
   m.meta.encode(writer);
-  writer.number<std::uint8_t>(m.shared);
+  writer.integer<std::uint8_t>(m.shared);
 }
-void put(Writer& writer, const Repeat& m) {
+void put(ByteWriter& writer, const Repeat& m) {
   put(writer, m.plan);
-  writer.number<std::uint8_t>(m.shared);
+  writer.integer<std::uint8_t>(m.shared);
 }
-void put(Writer&, const Join&) {}
-void put(Writer& writer, const Withdraw& m) { writer.text(m.name); }
-void put(Writer& writer, const Retract& m) {
+void put(ByteWriter&, const Join&) {}
+void put(ByteWriter& writer, const Withdraw& m) { writer.text(m.name); }
+void put(ByteWriter& writer, const Retract& m) {
   writer.text(m.name);
-  writer.number<std::uint8_t>(m.shared);
+  writer.integer<std::uint8_t>(m.shared);
 }
 
-void put(Writer& writer, const Define& m) {
+void put(ByteWriter& writer, const Define& m) {
   put(writer, m.plan);
   writer.text(m.name);
   m.meta.encode(writer);
 }
-void put(Writer& writer, const Batch& m) {
-  writer.number(static_cast<std::uint32_t>(m.plans.size()));
+void put(ByteWriter& writer, const Batch& m) {
+  writer.integer(static_cast<std::uint32_t>(m.plans.size()));
   for (const auto& plan : m.plans) put(writer, plan);
-  writer.numbers(m.joined);
+  writer.integers(m.joined);
 }
-void put(Writer& writer, const Refuse& m) {
+void put(ByteWriter& writer, const Refuse& m) {
   writer.text(m.name);
   writer.text(m.text);
-  writer.number(m.culprit);
-  writer.numbers(m.spared);
+  writer.integer(m.culprit);
+  writer.integers(m.spared);
 }
-void put(Writer& writer, const Joined& m) { writer.number(m.last); }
-void put(Writer& writer, const Resend& m) {
-  writer.number(m.member);
+void put(ByteWriter& writer, const Joined& m) { writer.integer(m.last); }
+void put(ByteWriter& writer, const Resend& m) {
+  writer.integer(m.member);
   put(writer, m.plan);
 }
-void put(Writer& writer, const Withdrawn& m) {
-  writer.number(m.member);
+void put(ByteWriter& writer, const Withdrawn& m) {
+  writer.integer(m.member);
   writer.text(m.name);
 }
-void put(Writer& writer, const Abort& m) {
+void put(ByteWriter& writer, const Abort& m) {
   writer.text(m.text);
-  writer.number(m.culprit);
+  writer.integer(m.culprit);
 }
 
 // What was received, by a member of a set of that size.
 struct Source {
-  Reader reader;
+  ByteReader reader;
   int members = 0;
 
   // As the checks of what is read: false is a message that nobody sends.
   bool plan(PlanId& plan) {
-    plan.index = reader.number<std::uint32_t>();
-    plan.generation = reader.number<std::uint32_t>();
+    plan.index = reader.integer<std::uint32_t>();
+    plan.generation = reader.integer<std::uint32_t>();
     return plan.index < kMaxPlans;
   }
   // Nothing but 0 and 1: a message has one form only.
   bool flag(bool& flag) {
-    const auto value = reader.number<std::uint8_t>();
+    const auto value = reader.integer<std::uint8_t>();
     flag = value == 1;
     return value <= 1;
   }
@@ -89,15 +89,15 @@ struct Source {
     return decoded.has_value();
   }
   bool member(std::int32_t& member) {
-    member = reader.number<std::int32_t>();
+    member = reader.integer<std::int32_t>();
     return member >= 0 && member < members;
   }
   bool culprit(std::int32_t& culprit) {
-    culprit = reader.number<std::int32_t>();
+    culprit = reader.integer<std::int32_t>();
     return culprit >= -1 && culprit < members;
   }
   bool someMembers(std::vector<std::int64_t>& some) {
-    some = reader.numbers(kMaxSplits);
+    some = reader.integers(kMaxSplits);
     const bool ascend =
         std::adjacent_find(some.begin(), some.end(), std::greater_equal<>()) == some.end();
     return ascend && (some.empty() || (some.front() >= 0 && some.back() < members));
@@ -116,7 +116,7 @@ bool get(Source& from, Define& m) {
   return from.plan(m.plan) && from.name(m.name) && from.meta(m.meta);
 }
 bool get(Source& from, Batch& m) {
-  const auto count = from.reader.number<std::uint32_t>();
+  const auto count = from.reader.integer<std::uint32_t>();
   if (count == 0 || count > kMaxGroupPlans) return false;
   m.plans.resize(count);
   for (auto& plan : m.plans) {
@@ -136,15 +136,15 @@ bool get(Source& from, Abort& m) { return from.text(m.text) && from.culprit(m.cu
 
 // A message is its index in the variant, then its fields.
 template <typename Variant>
-void encodeVariant(const Variant& message, Writer& writer) {
+void encodeVariant(const Variant& message, ByteWriter& writer) {
   writer.clear();
-  writer.number(static_cast<std::uint8_t>(message.index()));
+  writer.integer(static_cast<std::uint8_t>(message.index()));
   std::visit([&](const auto& m) { put(writer, m); }, message);
 }
 
 template <typename Variant>
 std::vector<std::byte> encodeAlone(const Variant& message) {
-  Writer writer;
+  ByteWriter writer;
   encodeVariant(message, writer);
   return writer.take();
 }
@@ -164,9 +164,9 @@ bool decodeAlternative(std::size_t index, Source& from, Variant& into) {
 
 template <typename Variant>
 bool decodeVariant(std::span<const std::byte> bytes, int members, Variant& into) {
-  Source from{Reader(bytes), members};
-  const std::size_t index = from.reader.number<std::uint8_t>();
-  return from.reader.ok() && decodeAlternative(index, from, into);
+  Source from{ByteReader(bytes), members};
+  const std::size_t index = from.reader.integer<std::uint8_t>();
+  return from.reader.good() && decodeAlternative(index, from, into);
 }
 
 template <typename Variant>
@@ -178,8 +178,8 @@ std::optional<Variant> decodeAlone(std::span<const std::byte> bytes, int members
 
 }  // namespace
 
-void encode(const Submission& submission, Writer& writer) { encodeVariant(submission, writer); }
-void encode(const LogEntry& entry, Writer& writer) { encodeVariant(entry, writer); }
+void encode(const Submission& submission, ByteWriter& writer) { encodeVariant(submission, writer); }
+void encode(const LogEntry& entry, ByteWriter& writer) { encodeVariant(entry, writer); }
 std::vector<std::byte> encode(const Submission& submission) { return encodeAlone(submission); }
 std::vector<std::byte> encode(const LogEntry& entry) { return encodeAlone(entry); }
 bool decode(std::span<const std::byte> bytes, int members, Submission& into) {

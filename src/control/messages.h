@@ -100,8 +100,8 @@ inline constexpr std::uint32_t kMaxPlans = 1 << 16;
 inline constexpr std::size_t kMaxTextBytes = 16384;
 
 // Instead of what was written there.
-void encode(const Submission& submission, Writer& writer);
-void encode(const LogEntry& entry, Writer& writer);
+void encode(const Submission& submission, ByteWriter& writer);
+void encode(const LogEntry& entry, ByteWriter& writer);
 std::vector<std::byte> encode(const Submission& submission);
 std::vector<std::byte> encode(const LogEntry& entry);
 // False, or nullopt, for anything that is not exactly one message that a member of a set of that

@@ -77,33 +77,33 @@ void Meta::renew() {
   splits.clear();
 }
 
-void Meta::encode(Writer& writer) const {
-  writer.number(static_cast<std::int32_t>(kind));
-  writer.number(static_cast<std::int32_t>(dtype));
-  writer.number(static_cast<std::int32_t>(op));
-  writer.number(root);
-  writer.number(prescale);
-  writer.number(postscale);
-  writer.number(group);
-  writer.number(groupSize);
-  writer.numbers(shape);
-  writer.numbers(splits);
+void Meta::encode(ByteWriter& writer) const {
+  writer.integer(static_cast<std::int32_t>(kind));
+  writer.integer(static_cast<std::int32_t>(dtype));
+  writer.integer(static_cast<std::int32_t>(op));
+  writer.integer(root);
+  writer.real(prescale);
+  writer.real(postscale);
+  writer.integer(group);
+  writer.integer(groupSize);
+  writer.integers(shape);
+  writer.integers(splits);
 }
 
-std::optional<Meta> Meta::decode(Reader& reader, int members) {
+std::optional<Meta> Meta::decode(ByteReader& reader, int members) {
   Meta meta;
-  const auto kind = reader.number<std::int32_t>();
-  const auto dtype = dtypeFromInt(reader.number<std::int32_t>());
-  const auto op = reduceOpFromInt(reader.number<std::int32_t>());
-  meta.root = reader.number<std::int32_t>();
-  meta.prescale = reader.number<double>();
-  meta.postscale = reader.number<double>();
-  meta.group = reader.number<std::uint64_t>();
-  meta.groupSize = reader.number<std::int32_t>();
-  meta.shape = reader.numbers(kMaxDimensions);
-  meta.splits = reader.numbers(kMaxSplits);
+  const auto kind = reader.integer<std::int32_t>();
+  const auto dtype = dtypeFromInt(reader.integer<std::int32_t>());
+  const auto op = reduceOpFromInt(reader.integer<std::int32_t>());
+  meta.root = reader.integer<std::int32_t>();
+  meta.prescale = reader.real();
+  meta.postscale = reader.real();
+  meta.group = reader.integer<std::uint64_t>();
+  meta.groupSize = reader.integer<std::int32_t>();
+  meta.shape = reader.integers(kMaxDimensions);
+  meta.splits = reader.integers(kMaxSplits);
   const bool named = kind >= 0 && kind <= static_cast<std::int32_t>(Kind::kBarrier);
-  if (!reader.ok() || !named || !dtype || !op) return std::nullopt;
+  if (!reader.good() || !named || !dtype || !op) return std::nullopt;
   meta.kind = static_cast<Kind>(kind);
   meta.dtype = *dtype;
   meta.op = *op;
@@ -231,6 +231,12 @@ std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
                 b.groupSize == 0 ? "none" : std::to_string(b.groupSize) + " other tensors");
   }
   return {};
+}
+
+std::string describe(const Meta& meta) {
+  std::string text(name(meta.kind));
+  if (meta.kind == Kind::kBarrier) return text;
+  return text.append(" of ").append(farandole::name(meta.dtype)).append(" ") + show(meta.shape);
 }
 
 bool othersDecideSize(Kind kind) {

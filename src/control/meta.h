@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/types.h"
-#include "control/codec.h"
 
 namespace farandole::control {
 
@@ -60,9 +60,9 @@ struct Meta {
   // Elements of one row: the product of all dimensions but the first.
   std::int64_t rowElements() const;
 
-  void encode(Writer& writer) const;
+  void encode(ByteWriter& writer) const;
   // nullopt unless a member of a set of that size could have submitted it by name (objection()).
-  static std::optional<Meta> decode(Reader& reader, int members);
+  static std::optional<Meta> decode(ByteReader& reader, int members);
 };
 
 // Why there can be no such operation in a set of that many members; nullopt: there can. What a
@@ -95,6 +95,8 @@ bool agree(const Meta& a, const Meta& b);
 // agree.
 std::string difference(const Meta& a, std::string_view nameA, const Meta& b,
                        std::string_view nameB);
+// For the log: "allreduce of float32 [4, 2]".
+std::string describe(const Meta& meta);
 // True if both may be parts of one engine operation.
 bool fusible(const Meta& a, const Meta& b);
 // Whether the result's size depends on what other members bring: nobody knows before they have told

@@ -79,7 +79,7 @@ bool OrderedArrivals::lacks(int member, std::uint64_t number) const {
   return !here && !of.byName.contains(number);
 }
 
-void OrderedArrivals::moveParts(std::uint64_t number, std::vector<RawBytes>& taken) {
+void OrderedArrivals::moveRecords(std::uint64_t number, std::vector<RawBytes>& taken) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (static_cast<int>(i) == me_) continue;
     Member& member = members_[i];
@@ -98,7 +98,7 @@ bool OrderedArrivals::take(std::uint64_t number, std::vector<RawBytes>& taken) {
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     if (lacks(i, number)) return false;
   }
-  moveParts(number, taken);
+  moveRecords(number, taken);
   return true;
 }
 
@@ -112,7 +112,7 @@ bool OrderedArrivals::takeUsual(std::uint64_t number, std::vector<RawBytes>& tak
       return false;
     }
   }
-  moveParts(number, taken);
+  moveRecords(number, taken);
   more = std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return !member.records.empty(); });
   return true;

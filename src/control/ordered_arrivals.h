@@ -73,7 +73,7 @@ class OrderedArrivals {
   bool breaksProtocol(const Member& from, const std::optional<OrderedRecord>& record) const
       REQUIRES(mutex_);
   bool lacks(int member, std::uint64_t number) const REQUIRES(mutex_);
-  void moveParts(std::uint64_t number, std::vector<RawBytes>& taken) REQUIRES(mutex_);
+  void moveRecords(std::uint64_t number, std::vector<RawBytes>& taken) REQUIRES(mutex_);
 
   const int me_;
   const Limits limits_;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "control/ordered_agreement.h"
+#include "control/agreement.h"
 
 namespace farandole::control {
 namespace {
@@ -165,11 +165,11 @@ void OrderedChannel::ended(const OrderedOperation& operation) {
   stirred_.store(true, std::memory_order_release);
 }
 
-void OrderedChannel::takenBack(const OrderedOperation& operation) {
+void OrderedChannel::retracted(const OrderedOperation& operation) {
   const MutexLock lock(order_);
   const auto found = byName_.find(operation.place);
   if (found == byName_.end()) return;
-  found->second.state = ByName::kTakenBack;
+  found->second.state = ByName::kRetracted;
   sendByName(found->first, encodeOrderedHead(found->second.nameless ? "" : operation.orderedName(),
                                              operation.orderedMeta()));
   stirred_.store(true, std::memory_order_release);
@@ -201,7 +201,7 @@ OrderedChannel::Settled OrderedChannel::settle(Delivery& delivery) {
       mine.state = ByName::kDisputed;
       disputed_.push_back(mine.operation);
     }
-    if (mine.state != ByName::kTakenBack || !arrivals_.take(*place, taken_)) {
+    if (mine.state != ByName::kRetracted || !arrivals_.take(*place, taken_)) {
       return Settled::kWaits;
     }
     deliverDisputed(*place, mine, delivery);
@@ -253,7 +253,7 @@ std::vector<OrderedOperationPtr> OrderedChannel::takeAll() {
   direct_.clear();
   // The others that went by their names are where they went.
   for (auto& [place, each] : byName_) {
-    if (each.state == ByName::kTakenBack) operations.push_back(std::move(each.operation));
+    if (each.state == ByName::kRetracted) operations.push_back(std::move(each.operation));
   }
   byName_.clear();
   disputed_.clear();

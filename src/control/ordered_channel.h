@@ -113,10 +113,10 @@ class OrderedChannel {
   // One that went by its name has ended.
   void ended(const OrderedOperation& operation);
   // Operations by name that are disputed since the last call. The driver takes each of them back
-  // from the sequencer and then calls takenBack(); they come out of next() in the end.
+  // from the sequencer and then calls retracted(); they come out of next() in the end.
   std::vector<OrderedOperationPtr> takeDisputed() { return std::exchange(disputed_, {}); }
   bool anyDisputed() const { return !disputed_.empty(); }
-  void takenBack(const OrderedOperation& operation);
+  void retracted(const OrderedOperation& operation);
   // Whether a direct operation of that name is in flight here that was submitted before that place.
   bool holds(const std::string& name, std::uint64_t before = ~0ULL) const;
   // From another member, as it came; what is left in the message's place is memory to use again.
@@ -151,7 +151,7 @@ class OrderedChannel {
   struct ByName {
     OrderedOperationPtr operation;
     bool nameless = false;
-    enum { kInFlight, kDisputed, kTakenBack } state = kInFlight;
+    enum { kInFlight, kDisputed, kRetracted } state = kInFlight;
   };
   enum class Settled { kNothing, kDelivery, kWaits };
 

@@ -16,14 +16,14 @@ constexpr std::size_t kMostHead =
 
 std::vector<std::byte> encodeOrderedHead(std::string_view name, const Meta& meta,
                                          std::vector<std::byte> memory) {
-  Writer writer(std::move(memory));
+  ByteWriter writer(std::move(memory));
   writer.text(name);
   meta.encode(writer);
   return writer.take();
 }
 
 std::optional<OrderedHead> decodeOrderedHead(std::span<const std::byte> bytes, int members) {
-  Reader reader(bytes);
+  ByteReader reader(bytes);
   OrderedHead head;
   head.name = reader.text(kMaxNameBytes);
   auto meta = Meta::decode(reader, members);
@@ -52,12 +52,12 @@ std::string encodeOrdered(const OrderedRecord& record, std::size_t room, std::st
 }
 
 std::optional<OrderedRecord> decodeOrdered(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
+  ByteReader reader(bytes);
   OrderedRecord record;
-  const auto kind = reader.number<std::uint8_t>();
-  record.number = reader.number<std::uint64_t>();
-  const auto head = reader.number<std::uint32_t>();
-  if (!reader.ok() || kind > 2 || head > bytes.size() - kFront || head > kMostHead)
+  const auto kind = reader.integer<std::uint8_t>();
+  record.number = reader.integer<std::uint64_t>();
+  const auto head = reader.integer<std::uint32_t>();
+  if (!reader.good() || kind > 2 || head > bytes.size() - kFront || head > kMostHead)
     return std::nullopt;
   record.leaves = kind == 1;
   record.byName = kind == 2;

@@ -30,7 +30,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
     TimePoint now;
 
     Status operator()(Announce& m) {
-      Plan* plan = self.planFor(m.name);
+      TrackedPlan* plan = self.planFor(m.name);
       if (plan == nullptr) {
         return Status::internal("more than " + std::to_string(kMaxPlans) +
                                 " operations wait for other ranks: '" + m.name + "' of " +
@@ -48,7 +48,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
         return Status::internal("a submission names plan " + std::to_string(m.plan.index) +
                                 ", which never existed");
       }
-      Plan& plan = self.plans_[m.plan.index];
+      TrackedPlan& plan = self.plans_[m.plan.index];
       if (plan.id != m.plan || !plan.defined) {
         self.out_.emplace_back(Resend{member, m.plan});
         return {};
@@ -76,7 +76,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
     Status operator()(Withdraw& m) {
       const auto found = self.byName_.find(m.name);
       if (found == self.byName_.end()) return {};
-      Plan& plan = self.plans_[found->second];
+      TrackedPlan& plan = self.plans_[found->second];
       auto& arrival = plan.arrivals[static_cast<std::size_t>(member)];
       // Too late once it is ready: a batch with it is on its way, and the member will see that
       // instead.
@@ -89,7 +89,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
     Status operator()(Retract& m) {
       const auto found = self.byName_.find(m.name);
       if (found == self.byName_.end()) return {};
-      Plan& plan = self.plans_[found->second];
+      TrackedPlan& plan = self.plans_[found->second];
       auto& arrival = plan.arrivals[static_cast<std::size_t>(member)];
       // Too late, as above.
       if (plan.ready || arrival == Arrival::kAbsent || arrival == Arrival::kWithdrawn) return {};
@@ -104,7 +104,7 @@ Status Sequencer::submit(int member, Submission&& submission, TimePoint now) {
   return std::visit(Visitor{*this, member, now}, submission);
 }
 
-Status Sequencer::keepAnnouncement(Plan& plan, int member, Meta meta) {
+Status Sequencer::keepAnnouncement(TrackedPlan& plan, int member, Meta meta) {
   auto& held = announcedBytes_[static_cast<std::size_t>(member)];
   const std::size_t bytes = bytesOf(plan.name, meta);
   if (held + bytes > kMostAnnouncedBytes) {
@@ -117,14 +117,15 @@ Status Sequencer::keepAnnouncement(Plan& plan, int member, Meta meta) {
   return {};
 }
 
-void Sequencer::dropAnnouncement(Plan& plan, int member) {
+void Sequencer::dropAnnouncement(TrackedPlan& plan, int member) {
   const auto found = plan.announced.find(member);
   if (found == plan.announced.end()) return;
   announcedBytes_[static_cast<std::size_t>(member)] -= bytesOf(plan.name, found->second);
   plan.announced.erase(found);
 }
 
-Status Sequencer::arrive(Plan& plan, int member, Arrival arrival, bool shared, TimePoint now) {
+Status Sequencer::arrive(TrackedPlan& plan, int member, Arrival arrival, bool shared,
+                         TimePoint now) {
   auto& mine = plan.arrivals[static_cast<std::size_t>(member)];
   if (mine == Arrival::kAnnounced || mine == Arrival::kRepeated || plan.ready) {
     return Status::internal(options_.memberNames[static_cast<std::size_t>(member)] +
@@ -138,7 +139,7 @@ Status Sequencer::arrive(Plan& plan, int member, Arrival arrival, bool shared, T
   return {};
 }
 
-void Sequencer::completeIfAllAreHere(Plan& plan) {
+void Sequencer::completeIfAllAreHere(TrackedPlan& plan) {
   if (plan.present == 0 || plan.ready || plan.present < members() - joinedCount_) return;
   for (int i = 0; i < members(); ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -147,7 +148,7 @@ void Sequencer::completeIfAllAreHere(Plan& plan) {
   complete(plan);
 }
 
-void Sequencer::complete(Plan& plan) {
+void Sequencer::complete(TrackedPlan& plan) {
   plan.lastUse = ++uses_;
   if (auto refusal = disagreement(plan)) return refuse(plan, std::move(*refusal));
   if (!plan.announced.empty()) {
@@ -199,7 +200,7 @@ void Sequencer::complete(Plan& plan) {
   }
 }
 
-void Sequencer::makeReady(Plan& plan) {
+void Sequencer::makeReady(TrackedPlan& plan) {
   if (ready_.empty()) readySince_ = now_;
   plan.ready = true;
   ready_.push_back(plan.id.index);
@@ -209,7 +210,7 @@ void Sequencer::makeReady(Plan& plan) {
   }
 }
 
-std::optional<Refuse> Sequencer::disagreement(const Plan& plan) const {
+std::optional<Refuse> Sequencer::disagreement(const TrackedPlan& plan) const {
   std::vector<std::int64_t> withdrawn;
   for (int i = 0; i < members(); ++i) {
     if (plan.arrivals[static_cast<std::size_t>(i)] == Arrival::kWithdrawn) withdrawn.push_back(i);
@@ -221,17 +222,17 @@ std::optional<Refuse> Sequencer::disagreement(const Plan& plan) const {
   }
   if (plan.announced.empty()) return std::nullopt;
 
-  std::vector<Voice> voices;
+  std::vector<MemberMeta> metas;
   for (const int member : membersWhere(plan, true)) {
     const auto found = plan.announced.find(member);
-    voices.push_back({member, found != plan.announced.end() ? &found->second : &plan.meta});
+    metas.push_back({member, found != plan.announced.end() ? &found->second : &plan.meta});
   }
-  auto found = dissent(plan.name, voices, options_.memberNames);
+  auto found = disagreementAbout(plan.name, metas, options_.memberNames);
   if (!found) return std::nullopt;
   return Refuse{plan.name, std::move(found->text), found->culprit};
 }
 
-std::optional<Refuse> Sequencer::objectionToJoined(const Plan& plan) const {
+std::optional<Refuse> Sequencer::objectionToJoined(const TrackedPlan& plan) const {
   if (joinedCount_ == 0) return std::nullopt;
   const auto absent = membersWhere(plan, false);
   if (absent.empty()) return std::nullopt;
@@ -244,7 +245,7 @@ std::optional<Refuse> Sequencer::objectionToJoined(const Plan& plan) const {
                 absent.front()};
 }
 
-void Sequencer::refuse(Plan& plan, Refuse refusal) {
+void Sequencer::refuse(TrackedPlan& plan, Refuse refusal) {
   // Whoever announced a group wanted it whole: what is complete of it fails now, the rest as it
   // completes.
   for (const auto& [member, meta] : plan.announced) {
@@ -255,7 +256,7 @@ void Sequencer::refuse(Plan& plan, Refuse refusal) {
     FailedGroup failed{plan.meta.groupSize - 1, refusal.text, refusal.culprit};
     if (const auto waiting = groups_.find(group); waiting != groups_.end()) {
       for (const auto index : waiting->second) {
-        Plan& other = plans_[index];
+        TrackedPlan& other = plans_[index];
         out_.emplace_back(Refuse{other.name, refusal.text, refusal.culprit});
         --failed.remaining;
         erase(other);
@@ -273,7 +274,7 @@ void Sequencer::refuse(Plan& plan, Refuse refusal) {
   erase(plan);
 }
 
-void Sequencer::resetArrivals(Plan& plan) {
+void Sequencer::resetArrivals(TrackedPlan& plan) {
   plan.arrivals.assign(static_cast<std::size_t>(members()), Arrival::kAbsent);
   while (!plan.announced.empty()) dropAnnouncement(plan, plan.announced.begin()->first);
   plan.present = 0;
@@ -282,31 +283,31 @@ void Sequencer::resetArrivals(Plan& plan) {
   plan.whole = false;
 }
 
-void Sequencer::erase(Plan& plan) {
+void Sequencer::erase(TrackedPlan& plan) {
   byName_.erase(plan.name);
   resetArrivals(plan);
   plan.defined = false;
   plan.name.clear();
   ++plan.id.generation;
-  freeSlots_.push_back(plan.id.index);
+  freeIndices_.push_back(plan.id.index);
 }
 
-Sequencer::Plan* Sequencer::planFor(const std::string& name) {
+Sequencer::TrackedPlan* Sequencer::planFor(const std::string& name) {
   if (const auto found = byName_.find(name); found != byName_.end()) return &plans_[found->second];
-  if (freeSlots_.empty() &&
+  if (freeIndices_.empty() &&
       plans_.size() >= std::min<std::size_t>(options_.planCapacity, kMaxPlans)) {
-    if (Plan* old = leastRecentlyUsed()) erase(*old);
+    if (TrackedPlan* old = leastRecentlyUsed()) erase(*old);
   }
-  if (freeSlots_.empty()) {
+  if (freeIndices_.empty()) {
     if (plans_.size() >= kMaxPlans) return nullptr;
-    Plan plan;
+    TrackedPlan plan;
     plan.id.index = static_cast<std::uint32_t>(plans_.size());
     plan.id.generation = 1;
     plans_.push_back(std::move(plan));
-    freeSlots_.push_back(plans_.back().id.index);
+    freeIndices_.push_back(plans_.back().id.index);
   }
-  Plan& plan = plans_[freeSlots_.back()];
-  freeSlots_.pop_back();
+  TrackedPlan& plan = plans_[freeIndices_.back()];
+  freeIndices_.pop_back();
   plan.name = name;
   plan.meta = Meta();
   resetArrivals(plan);
@@ -314,10 +315,10 @@ Sequencer::Plan* Sequencer::planFor(const std::string& name) {
   return &plan;
 }
 
-Sequencer::Plan* Sequencer::leastRecentlyUsed() {
+Sequencer::TrackedPlan* Sequencer::leastRecentlyUsed() {
   // Looking through all of them once per name would take the longer the more are in flight.
   if (noneIdle_) return nullptr;
-  Plan* oldest = nullptr;
+  TrackedPlan* oldest = nullptr;
   for (auto& plan : plans_) {
     if (plan.present > 0 || plan.ready || plan.name.empty()) continue;
     if (oldest == nullptr || plan.lastUse < oldest->lastUse) oldest = &plan;
@@ -326,7 +327,7 @@ Sequencer::Plan* Sequencer::leastRecentlyUsed() {
   return oldest;
 }
 
-std::vector<int> Sequencer::membersWhere(const Plan& plan, bool present) const {
+std::vector<int> Sequencer::membersWhere(const TrackedPlan& plan, bool present) const {
   std::vector<int> indices;
   for (int i = 0; i < members(); ++i) {
     if ((plan.arrivals[static_cast<std::size_t>(i)] != Arrival::kAbsent) == present)
@@ -351,7 +352,7 @@ std::optional<TimePoint> Sequencer::due() const {
   return readySince_ + options_.batchDelay;
 }
 
-int Sequencer::onlyInOne(const Plan& a, const Plan& b) const {
+int Sequencer::onlyInOne(const TrackedPlan& a, const TrackedPlan& b) const {
   if (a.present == members() && b.present == members()) return -1;
   for (int i = 0; i < members(); ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -362,7 +363,7 @@ int Sequencer::onlyInOne(const Plan& a, const Plan& b) const {
 
 void Sequencer::batchReadyPlans(std::vector<LogEntry>& entries) {
   for (const auto index : ready_) {
-    Plan& plan = plans_[index];
+    TrackedPlan& plan = plans_[index];
     const bool shared = plan.shared == members();
     const std::int64_t bytes = plan.meta.bytes();
     std::vector<std::int64_t> joined;

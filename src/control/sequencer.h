@@ -67,7 +67,7 @@ class Sequencer {
 
  private:
   enum class Arrival : std::uint8_t { kAbsent, kRepeated, kAnnounced, kWithdrawn };
-  struct Plan {
+  struct TrackedPlan {
     PlanId id;
     std::string name;
     Meta meta;
@@ -96,30 +96,30 @@ class Sequencer {
   };
 
   int members() const { return static_cast<int>(options_.memberNames.size()); }
-  Status arrive(Plan& plan, int member, Arrival arrival, bool shared, TimePoint now);
-  void completeIfAllAreHere(Plan& plan);
-  void complete(Plan& plan);
-  void makeReady(Plan& plan);
+  Status arrive(TrackedPlan& plan, int member, Arrival arrival, bool shared, TimePoint now);
+  void completeIfAllAreHere(TrackedPlan& plan);
+  void complete(TrackedPlan& plan);
+  void makeReady(TrackedPlan& plan);
   // The mismatch between members, if any; describes and names the odd one out.
-  std::optional<Refuse> disagreement(const Plan& plan) const;
-  std::optional<Refuse> objectionToJoined(const Plan& plan) const;
-  void refuse(Plan& plan, Refuse refusal);
-  void resetArrivals(Plan& plan);
-  void erase(Plan& plan);
+  std::optional<Refuse> disagreement(const TrackedPlan& plan) const;
+  std::optional<Refuse> objectionToJoined(const TrackedPlan& plan) const;
+  void refuse(TrackedPlan& plan, Refuse refusal);
+  void resetArrivals(TrackedPlan& plan);
+  void erase(TrackedPlan& plan);
   // Null: as many as there can be are in use.
-  Plan* planFor(const std::string& name);
+  TrackedPlan* planFor(const std::string& name);
   // What a member has announced and what waits for other members; an error: it is too much.
-  Status keepAnnouncement(Plan& plan, int member, Meta meta);
-  void dropAnnouncement(Plan& plan, int member);
-  Plan* leastRecentlyUsed();
-  std::vector<int> membersWhere(const Plan& plan, bool present) const;
+  Status keepAnnouncement(TrackedPlan& plan, int member, Meta meta);
+  void dropAnnouncement(TrackedPlan& plan, int member);
+  TrackedPlan* leastRecentlyUsed();
+  std::vector<int> membersWhere(const TrackedPlan& plan, bool present) const;
   // A member that has submitted one of them and has joined without the other, or -1.
-  int onlyInOne(const Plan& a, const Plan& b) const;
+  int onlyInOne(const TrackedPlan& a, const TrackedPlan& b) const;
   void batchReadyPlans(std::vector<LogEntry>& entries);
 
   const Options options_;
-  std::deque<Plan> plans_;  // by index; stable addresses
-  std::vector<std::uint32_t> freeSlots_;
+  std::deque<TrackedPlan> plans_;  // by index; stable addresses
+  std::vector<std::uint32_t> freeIndices_;
   std::unordered_map<std::string, std::uint32_t> byName_;
   std::uint64_t uses_ = 0;
   bool noneIdle_ = false;  // leastRecentlyUsed() found none, and none has become idle since

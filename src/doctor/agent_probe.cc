@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "launch/remote/remote_host.h"
@@ -34,8 +35,8 @@ class Conversation : private RemoteHost::Listener {
     while (!host_.over() && !farewell.passed()) step(farewell);
     host_.drop();
     // ssh ends when its pipe does; a moment for the politest way.
-    for (const Deadline patience = Deadline::after(std::chrono::seconds(2)); !reap();) {
-      if (patience.passed()) ::kill(host_.pid(), SIGKILL);
+    for (const Deadline deadline = Deadline::after(std::chrono::seconds(2)); !reap();) {
+      if (deadline.passed()) ::kill(host_.pid(), SIGKILL);
       ::poll(nullptr, 0, 5);
     }
   }

@@ -29,18 +29,18 @@ struct CheckInput {
   int threads = 0;  // of each rank; 0: not said
 };
 
-Findings checkInputs(const CheckInput& input);        // duplicates, np against slots, order
-Findings checkMachines(const CheckInput& input);      // the same machine or name twice; users
-Findings checkNames(const CheckInput& input);         // loopback trap, everybody resolves everybody
-Findings checkInterfaces(const CheckInput& input);    // usable ones, common networks, MTU
-Findings checkSoftware(const CheckInput& input);      // version, architecture, Python, locale
-Findings checkFiles(const CheckInput& input);         // working folder, script, cache, disk
-Findings checkSshFolders(const CheckInput& input);    // owner and modes of ~/.ssh
-Findings checkContainers(const CheckInput& input);    // network, /dev/shm, memlock, open files
-Findings checkCpus(const CheckInput& input);          // ranks and threads against cores and quota
-Findings checkMemory(const CheckInput& input);        //
-Findings checkDevices(const CheckInput& input);       // GPUs; reports only
-Findings checkClocks(const CheckInput& input);        //
+Findings checkInputs(const CheckInput& input);      // duplicates, np against slots, order
+Findings checkMachines(const CheckInput& input);    // the same machine or name twice; users
+Findings checkNames(const CheckInput& input);       // loopback trap, every host resolves every host
+Findings checkInterfaces(const CheckInput& input);  // usable ones, common networks, MTU
+Findings checkSoftware(const CheckInput& input);    // version, architecture, Python, locale
+Findings checkFiles(const CheckInput& input);       // working folder, script, cache, disk
+Findings checkSshFolders(const CheckInput& input);  // owner and modes of ~/.ssh
+Findings checkContainers(const CheckInput& input);  // network, /dev/shm, memlock, open files
+Findings checkCpus(const CheckInput& input);        // ranks and threads against cores and quota
+Findings checkMemory(const CheckInput& input);      //
+Findings checkDevices(const CheckInput& input);     // GPUs; reports only
+Findings checkClocks(const CheckInput& input);      //
 Findings checkSurroundings(const CheckInput& input);  // job systems, Istio, Open MPI
 
 // All of them, in this order.

@@ -1,10 +1,11 @@
 // Containers and limits, CPUs, memory.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_spec.h"
 
 namespace farandole::doctor {
 namespace {

@@ -1,6 +1,7 @@
 // Names, addresses and interfaces.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"
@@ -36,7 +37,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// Of interfaces that lead to other machines; without link-local ones.
+// The addresses of interfaces that lead to other machines, without link-local ones.
 std::vector<std::string> usableAddresses(const json& facts) {
   std::vector<std::string> result;
   const json& interfaces = launch::facts::factAt(facts, "/interfaces");

@@ -1,5 +1,6 @@
 // What must be the same everywhere: program, script, folder, Python.
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"

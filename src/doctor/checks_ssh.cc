@@ -1,5 +1,6 @@
 // What sshd's StrictModes and the client ask of ~/.ssh.
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
 #include "launch/facts/fact_access.h"

@@ -1,6 +1,7 @@
 #include "doctor/collective_check.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "launch/facts/fact_access.h"
 #include "launch/hosts/host_spec.h"
@@ -66,8 +67,8 @@ std::vector<std::string> collectiveCommand(const DoctorSettings& settings) {
   return words;
 }
 
-Findings checkCollective(const DoctorSettings& settings, Deadline deadline, json& told) {
-  told = json::object();
+Findings checkCollective(const DoctorSettings& settings, Deadline deadline, json& measured) {
+  measured = json::object();
   const std::string ranks = "allreduce on " + std::to_string(settings.hosts.size()) +
                             (settings.hosts.size() == 1 ? " host" : " hosts");
   if (deadline.passed()) {
@@ -86,9 +87,9 @@ Findings checkCollective(const DoctorSettings& settings, Deadline deadline, json
     return {{Severity::kError, kCheck, "", ranks + " failed", reasonIn(end.err + end.out),
              "see the links above; farandole run -v -H HOSTS with a program of yours shows more"}};
   }
-  told = std::move(result);
+  measured = std::move(result);
   std::string times;
-  for (const json& one : told["allreduce"]) {
+  for (const json& one : measured["allreduce"]) {
     times += (times.empty() ? "" : ", ") +
              sizeName(static_cast<std::int64_t>(launch::facts::factNumber(one, "/bytes"))) + " " +
              timeName(launch::facts::factNumber(one, "/us"));

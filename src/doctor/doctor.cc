@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "base/thread.h"
 #include "doctor/checks.h"
 #include "doctor/collective_check.h"
+#include "doctor/diagnosis.h"
 #include "doctor/links.h"
 #include "doctor/reach.h"
 #include "doctor/report.h"
 #include "launch/facts/fact_access.h"
-#include "launch/facts/link_addresses.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_spec.h"
 #include "launch/hosts/name_lookup.h"
 
 namespace farandole::doctor {
@@ -99,7 +100,7 @@ void visitHost(const DoctorHost& host, const DoctorSettings& settings, Deadline 
 
 using Advertised = std::vector<std::pair<std::string, std::string>>;
 
-// Everybody must be able to name everybody, the launcher included.
+// Every host must be able to resolve every other, the launcher included.
 std::vector<std::string> namesOf(const std::vector<DoctorHost>& hosts) {
   std::vector<std::string> names;
   if (hosts.size() < 2) return names;
@@ -235,6 +236,10 @@ Diagnosis diagnose(const DoctorSettings& given) {
   }
   diagnosis.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return diagnosis;
+}
+
+std::string diagnosisTable(const DoctorSettings& settings, bool colour) {
+  return reportTable(diagnose(settings), colour);
 }
 
 }  // namespace farandole::doctor

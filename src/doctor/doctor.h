@@ -3,11 +3,9 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
-#include "doctor/doctor_hosts.h"
-#include "doctor/finding.h"
+#include "doctor/reach.h"
 #include "launch/facts/facts.h"
 #include "launch/facts/probe.h"
 #include "launch/ssh/ssh_command.h"
@@ -32,15 +30,11 @@ struct DoctorSettings {
   MakeProbe makeProbe;  // empty: remote hosts are only reached
 };
 
-struct Diagnosis {
-  Findings findings;
-  nlohmann::json hosts = nlohmann::json::array();  // name and facts of each
-  nlohmann::json links = nlohmann::json::array();
-  nlohmann::json collective = nlohmann::json::object();  // see doctor_rank.h
-  double seconds = 0;
-};
+struct Diagnosis;  // diagnosis.h
 
 // Returns within settings.time, whatever the hosts do. Asks no questions, changes nothing.
 Diagnosis diagnose(const DoctorSettings& settings);
+// The same, as the table that people read (report.h).
+std::string diagnosisTable(const DoctorSettings& settings, bool colour);
 
 }  // namespace farandole::doctor

@@ -1,14 +1,19 @@
 #include "doctor/doctor_command.h"
 
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "doctor/diagnosis.h"
 #include "doctor/report.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_file.h"
+#include "launch/hosts/host_spec.h"
+#include "launch/hosts/locality.h"
 #include "launch/output/console.h"
 
 namespace farandole::doctor {
@@ -25,6 +30,22 @@ constexpr const char* kExamples =
     "Exit code: 0 nothing is in the way, 1 warnings (with --strict), 2 errors.";
 
 }  // namespace
+
+Result<std::vector<DoctorHost>> doctorHosts(const std::string& list, const std::string& file) {
+  if (list.empty() && file.empty()) return std::vector<DoctorHost>{{"localhost", "", 0, 0, true}};
+  if (!list.empty() && !file.empty()) {
+    return Status::invalid("-H and --hostfile are both given: leave one out");
+  }
+  auto specs = list.empty() ? launch::hosts::readHostFile(file) : launch::hosts::parseHosts(list);
+  if (!specs.ok()) return specs.status();
+  std::vector<DoctorHost> hosts;
+  const std::vector<bool> ours = launch::hosts::whichAreThisMachine(*specs);
+  for (std::size_t i = 0; i < specs->size(); ++i) {
+    const launch::hosts::HostSpec& spec = (*specs)[i];
+    hosts.push_back({spec.name, spec.user, spec.port, spec.slots, ours[i]});
+  }
+  return hosts;
+}
 
 DoctorCommand::DoctorCommand(CLI::App& app, MakeProbe makeProbe)
     : makeProbe_(std::move(makeProbe)) {

@@ -1,12 +1,15 @@
 // `farandole doctor`: from the words a person typed to a visit and its report.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "doctor/agent_probe.h"
 #include "doctor/doctor.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::doctor {
 
@@ -19,7 +22,7 @@ class DoctorCommand {
   // The words after "doctor" as CLI11 can read them: -np, which it cannot, becomes --num-proc.
   static std::vector<std::string> prepare(std::vector<std::string> words);
 
-  // After the options have been parsed. The exit code; mistakes are told on stderr.
+  // After the options have been parsed. The exit code; errors are printed to stderr.
   int execute() const;
 
  private:
@@ -43,5 +46,8 @@ class DoctorCommand {
   bool json_ = false;
   bool strict_ = false;
 };
+
+// The hosts that -H or --hostfile names (at most one of them is given; none: this machine).
+Result<std::vector<DoctorHost>> doctorHosts(const std::string& list, const std::string& file);
 
 }  // namespace farandole::doctor

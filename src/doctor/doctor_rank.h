@@ -13,7 +13,7 @@
 namespace farandole::doctor {
 
 // `farandole doctor-rank`, which takes no more words. Returns the process's exit code; errors are
-// told on stderr.
+// printed to stderr.
 int doctorRankMain(const std::vector<std::string>& words);
 
 }  // namespace farandole::doctor

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <mutex>
+#include <nlohmann/json.hpp>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "launch/facts/fact_access.h"
-#include "launch/hosts/advertised.h"
+#include "launch/hosts/host_spec.h"
 
 namespace farandole::doctor {
 namespace {
@@ -77,7 +78,7 @@ Link tryLink(const std::vector<LinkEnd>& ends, std::size_t i, std::size_t j, int
   return link;
 }
 
-// advertise: "h1=203.0.113.5,h2=ADDRESS", for all hosts that somebody did not reach.
+// advertise: "h1=203.0.113.5,h2=ADDRESS", for all hosts that some host did not reach.
 Finding failed(const LinkEnd& from, const LinkEnd& to, const Link& link,
                launch::facts::PortRange range, const std::string& advertise) {
   const std::string pair = from.name + " → " + to.name;
@@ -146,6 +147,44 @@ json described(const LinkEnd& from, const LinkEnd& to, const Link& link) {
   return one;
 }
 
+// What has become of all links. Each host's links are tried by a thread of its own, which adds
+// them.
+class LinkTally {
+ public:
+  struct Failure {
+    std::size_t from;
+    std::size_t to;
+    Link link;
+  };
+  struct Links {
+    json described = json::array();
+    std::vector<Failure> failures;
+    std::size_t good = 0;
+    double best = 0;  // round trips, in microseconds
+    double worst = 0;
+  };
+
+  void add(const std::vector<LinkEnd>& ends, std::size_t from, std::size_t to, const Link& link) {
+    const MutexLock lock(mutex_);
+    links_.described.push_back(described(ends[from], ends[to], link));
+    if (link.address.empty()) {
+      links_.failures.push_back({from, to, link});
+      return;
+    }
+    links_.best = links_.good == 0 ? link.roundTrip : std::min(links_.best, link.roundTrip);
+    links_.worst = std::max(links_.worst, link.roundTrip);
+    ++links_.good;
+  }
+  Links take() {
+    const MutexLock lock(mutex_);
+    return std::move(links_);
+  }
+
+ private:
+  Mutex mutex_;
+  Links links_ GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 std::string onlyOutside(const std::vector<LinkEnd>& ends, const json& links) {
@@ -174,17 +213,8 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, launch::facts::PortRange r
                                         Deadline::after(deadline.left(kAddressTime)));
     listening[i] = port.ok() ? Listening{*port, {}} : Listening{0, port.status()};
   });
-  std::mutex mutex;  // guards what follows
   Findings findings;
-  std::size_t good = 0;
-  double best = 0;
-  double worst = 0;
-  struct Failure {
-    std::size_t from;
-    std::size_t to;
-    Link link;
-  };
-  std::vector<Failure> failures;
+  LinkTally tally;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (listening[i].port != 0) continue;
     findings.push_back({Severity::kError, "ports", ends[i].name,
@@ -200,36 +230,31 @@ Findings checkLinks(const std::vector<LinkEnd>& ends, launch::facts::PortRange r
       const std::size_t j = (i + step) % ends.size();
       if (listening[j].port == 0) continue;
       const Link link = tryLink(ends, i, j, listening[j].port, *secret, deadline);
-      const std::lock_guard lock(mutex);
-      links.push_back(described(ends[i], ends[j], link));
-      if (link.address.empty()) {
-        failures.push_back({i, j, link});
-        continue;
-      }
-      best = good == 0 ? link.roundTrip : std::min(best, link.roundTrip);
-      worst = std::max(worst, link.roundTrip);
-      ++good;
+      tally.add(ends, i, j, link);
     }
   });
   inParallel(ends.size(), kLinksAtOnce, [&](std::size_t i) { ends[i].probe->closeEcho(); });
+  const LinkTally::Links tried = tally.take();
+  links = tried.described;
+  const std::vector<LinkTally::Failure>& failures = tried.failures;
   std::string advertise;
   for (std::size_t j = 0; j < ends.size(); ++j) {
     const bool lost = std::any_of(failures.begin(), failures.end(),
-                                  [j](const Failure& failure) { return failure.to == j; });
+                                  [j](const auto& failure) { return failure.to == j; });
     if (!lost) continue;
     advertise += (advertise.empty() ? "" : ",") + ends[j].name + "=" +
                  (ends[j].outside.empty() ? "ADDRESS" : ends[j].outside);
   }
-  for (const Failure& failure : failures) {
+  for (const LinkTally::Failure& failure : failures) {
     findings.push_back(
         failed(ends[failure.from], ends[failure.to], failure.link, range, advertise));
   }
-  if (findings.empty() && good > 0) {
+  if (const std::size_t good = tried.good; findings.empty() && good > 0) {
     char times[96];
     if (good == 1) {
-      std::snprintf(times, sizeof(times), "round trip %.0f µs", best);
+      std::snprintf(times, sizeof(times), "round trip %.0f µs", tried.best);
     } else {
-      std::snprintf(times, sizeof(times), "round trips %.0f to %.0f µs", best, worst);
+      std::snprintf(times, sizeof(times), "round trips %.0f to %.0f µs", tried.best, tried.worst);
     }
     findings.push_back({Severity::kOk, "links", "",
                         ends.size() == 1 ? "this host reaches its own address"

@@ -1,7 +1,7 @@
 // Every host to every other, on the ports and addresses a job would use.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -23,7 +23,7 @@ struct LinkEnd {
 std::string onlyOutside(const std::vector<LinkEnd>& ends, const nlohmann::json& links);
 
 // Opens an echo on every host and visits it from every other (a single host visits itself). All
-// pairs are told in `links`; findings are the failures, or one line that all is well.
+// pairs are listed in `links`; findings are the failures, or one line that all is well.
 Findings checkLinks(const std::vector<LinkEnd>& ends, launch::facts::PortRange range,
                     Deadline deadline, nlohmann::json& links);
 

@@ -4,11 +4,19 @@
 #include <string>
 
 #include "base/clock.h"
-#include "doctor/doctor_hosts.h"
 #include "doctor/finding.h"
 #include "launch/ssh/ssh_command.h"
 
 namespace farandole::doctor {
+
+// A host that the visit is about.
+struct DoctorHost {
+  std::string name;
+  std::string user;
+  int port = 0;
+  int slots = 0;
+  bool local = false;
+};
 
 struct Reach {
   Findings findings;

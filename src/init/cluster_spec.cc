@@ -214,7 +214,7 @@ Status checkPath(std::string_view what, std::string_view text) {
       continue;
     }
     return Status::invalid(std::string(what) + " " + quoted(text) +
-                           " has a sign that ssh or the container engine cannot carry in a path "
+                           " has a sign that ssh or the container runtime cannot carry in a path "
                            "(quotes, \\, $, comma, colon, control signs); use another folder");
   }
   return {};

@@ -10,7 +10,7 @@
 namespace farandole::init {
 
 enum class Gpu { kNone, kIntel, kNvidia };
-enum class Engine { kDocker, kPodman };
+enum class ContainerRuntime { kDocker, kPodman };
 
 struct Worker {
   std::string name;     // what ssh and the host file call it, and the name of its folder
@@ -29,7 +29,7 @@ struct ClusterSpec {
   int port = 12345;
   std::string image;
   Gpu gpu = Gpu::kNone;
-  Engine engine = Engine::kDocker;
+  ContainerRuntime runtime = ContainerRuntime::kDocker;
   std::string interface;  // empty: not pinned
   std::string shmSize = "8g";
   std::string dataFolder;   // mounted at the same path in every container; empty: none

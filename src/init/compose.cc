@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "init/fill.h"
+#include "base/text.h"
 #include "init/scripts.h"
 #include "init/ssh_files.h"
 #include "init/templates.h"
@@ -67,6 +67,16 @@ std::string volumes(const ClusterSpec& spec, const std::string& sshSource) {
 
 }  // namespace
 
+std::string composeString(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '$') out += '$';
+    out += c;
+  }
+  return out + "\"";
+}
+
 GpuGroups gpuGroupsHere() { return {groupNumber("render"), groupNumber("video")}; }
 
 std::string composeText(const ClusterSpec& spec, const GpuGroups& groups) {
@@ -76,29 +86,31 @@ std::string composeText(const ClusterSpec& spec, const GpuGroups& groups) {
       "@CONFIG@]\n";
   int ranks = spec.launcherSlots;
   for (const Worker& worker : spec.workers) ranks += worker.slots;
-  std::string out = fill(templates::kCompose, {{"NP", std::to_string(ranks)},
-                                               {"IMAGE", composeString(spec.image)},
-                                               {"UID", std::to_string(spec.uid)},
-                                               {"GID", std::to_string(spec.gid)},
-                                               {"SHM", composeString(spec.shmSize)},
-                                               {"GPU", gpuBlock(spec, groups)},
-                                               {"ENVIRONMENT", environmentBlock(spec)}});
-  const std::string sshd = fill(spec.uid == 0 ? kRootSshd : kUserSshd,
-                                {{"CONFIG", composeString(spec.sshFolder + "/sshd_config")}});
+  std::string out = fillTemplate(templates::kCompose, {{"NP", std::to_string(ranks)},
+                                                       {"IMAGE", composeString(spec.image)},
+                                                       {"UID", std::to_string(spec.uid)},
+                                                       {"GID", std::to_string(spec.gid)},
+                                                       {"SHM", composeString(spec.shmSize)},
+                                                       {"GPU", gpuBlock(spec, groups)},
+                                                       {"ENVIRONMENT", environmentBlock(spec)}});
+  const std::string sshd =
+      fillTemplate(spec.uid == 0 ? kRootSshd : kUserSshd,
+                   {{"CONFIG", composeString(spec.sshFolder + "/sshd_config")}});
   for (const Worker& worker : spec.workers) {
-    out += fill(templates::kComposeWorker,
-                {{"NAME", composeString(worker.name)},
-                 {"CONTAINER", composeString("farandole-" + worker.name)},
-                 {"SSHD", sshd},
-                 {"VOLUMES", volumes(spec, "./ssh_worker/" + worker.name)}});
+    out += fillTemplate(templates::kComposeWorker,
+                        {{"NAME", composeString(worker.name)},
+                         {"CONTAINER", composeString("farandole-" + worker.name)},
+                         {"SSHD", sshd},
+                         {"VOLUMES", volumes(spec, "./ssh_worker/" + worker.name)}});
   }
   const std::string iface =
       spec.interface.empty() ? "" : ", --network-interfaces, " + composeString(spec.interface);
   const std::string tree = "\"${FARANDOLE_HOME:-" + spec.programTree + "}\"";
   return out +
-         fill(templates::kComposeLauncher,
-              {{"IFACE", iface},
-               {"VOLUMES", volumes(spec, "./ssh_launcher") + mount(tree, "/opt/farandole", true)}});
+         fillTemplate(
+             templates::kComposeLauncher,
+             {{"IFACE", iface},
+              {"VOLUMES", volumes(spec, "./ssh_launcher") + mount(tree, "/opt/farandole", true)}});
 }
 
 }  // namespace farandole::init

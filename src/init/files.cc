@@ -94,7 +94,7 @@ Result<bool> makeFolder(const std::string& path, const Placement& place) {
 }
 
 Result<bool> correct(const std::string& path, const Placement& place) {
-  // Not through a link: root must not give away what somebody's link points at.
+  // Not through a link: root must not give away what a user's link points at.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd && errno == ELOOP) {
     return Status::invalid(path + " is a symbolic link; put the file itself there");

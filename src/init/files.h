@@ -24,7 +24,7 @@ struct Placement {
 // The content, nothing if the file does not exist, or an error (also for more than 1 MiB).
 Result<std::optional<std::string>> readFile(const std::string& path);
 
-// Writes a temporary file beside it and renames: whoever looks sees the old content or the new.
+// Writes a temporary file beside it and renames: a reader sees the old content or the new.
 Status writeFile(const std::string& path, const std::string& content, const Placement& place);
 
 // Makes the folder if it is absent (its parent must exist). True if it was made.

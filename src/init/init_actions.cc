@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "init/files.h"
-#include "init/fill.h"
 #include "init/init_command.h"
 #include "init/push.h"
 #include "init/ssh_files.h"
@@ -37,13 +36,13 @@ int InitCommand::writeSetup(const SetupRequest& request) const {
                 static_cast<unsigned>(line.mode), line.path.c_str());
   }
   const ClusterSpec& spec = request.spec;
-  if (::geteuid() != 0 && ::geteuid() != spec.uid && spec.engine != Engine::kPodman) {
+  if (::geteuid() != 0 && ::geteuid() != spec.uid && spec.runtime != ContainerRuntime::kPodman) {
     std::printf(
         "the container's user is %u, so type: cd %s && sudo chown -R %u:%u ssh_launcher "
         "ssh_worker workload\n",
         spec.uid, shellQuoted(request.folder).c_str(), spec.uid, spec.gid);
   }
-  // The number is chosen by the image, and here it may be somebody.
+  // The number is chosen by the image, and may be that of another user here.
   if (::geteuid() == 0 && spec.uid != 0) {
     const passwd* account = ::getpwuid(spec.uid);
     std::printf(

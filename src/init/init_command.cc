@@ -1,5 +1,6 @@
 #include "init/init_command.h"
 
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <charconv>
@@ -52,7 +53,7 @@ void InitCommand::addOptions() {
   init_->add_option("--image", image_, std::string("The container image (") + kDefaultImage + ")")
       ->type_name("IMAGE");
   init_->add_option("--gpu", gpu_, "Give the containers the GPUs")->type_name("intel|nvidia|none");
-  init_->add_option("--engine", engine_, "What runs containers")->type_name("docker|podman");
+  init_->add_option("--engine", runtime_, "What runs containers")->type_name("docker|podman");
   init_->add_option("--iface", interface_, "The network interface between the machines")
       ->type_name("NAME");
   init_->add_option("--shm-size", shmSize_, "Size of /dev/shm in the containers (8g)")
@@ -117,10 +118,10 @@ Result<ClusterSpec> InitCommand::readSpec() const {
     return Status::invalid("--gpu must be intel, nvidia or none, not '" + gpu_ + "'");
   }
   spec.gpu = gpu_ == "intel" ? Gpu::kIntel : gpu_ == "nvidia" ? Gpu::kNvidia : Gpu::kNone;
-  if (engine_ != "docker" && engine_ != "podman") {
-    return Status::invalid("--engine must be docker or podman, not '" + engine_ + "'");
+  if (runtime_ != "docker" && runtime_ != "podman") {
+    return Status::invalid("--engine must be docker or podman, not '" + runtime_ + "'");
   }
-  spec.engine = engine_ == "podman" ? Engine::kPodman : Engine::kDocker;
+  spec.runtime = runtime_ == "podman" ? ContainerRuntime::kPodman : ContainerRuntime::kDocker;
   if (image_.empty() && spec.gpu == Gpu::kNvidia) {
     return Status::invalid("--gpu nvidia needs --image: the image with your framework and CUDA");
   }

@@ -1,12 +1,15 @@
 // `farandole init`: from the words a person typed to a set-up for a cluster of containers.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "init/setup.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::init {
 
@@ -16,7 +19,7 @@ class InitCommand {
  public:
   explicit InitCommand(CLI::App& app);
 
-  // After the options have been parsed. The exit code; mistakes are told on stderr.
+  // After the options have been parsed. The exit code; errors are printed to stderr.
   int execute();
 
  private:
@@ -39,7 +42,7 @@ class InitCommand {
   std::string port_ = "12345";
   std::string image_;
   std::string gpu_ = "none";
-  std::string engine_ = "docker";
+  std::string runtime_ = "docker";
   std::string key_;
   std::string hostKeys_;
   std::string keyType_;

@@ -2,9 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <optional>
+#include <thread>
 
+#include "base/thread.h"
 #include "init/ssh_files.h"
 #include "init/tool.h"
 
@@ -32,7 +37,7 @@ Status moveIn(const std::string& from, const std::string& privatePath) {
   return {};
 }
 
-// A public half alone may be somebody's whose private half lives elsewhere.
+// A public half alone may belong to a user whose private half lies elsewhere.
 Status checkNoLonePublic(const std::string& privatePath) {
   if (::access((privatePath + ".pub").c_str(), F_OK) != 0) return {};
   return Status::invalid(privatePath +
@@ -163,6 +168,25 @@ Result<KeyOutcome> adoptKey(const KeyMaker& maker, const std::string& source,
   FARANDOLE_RETURN_IF_ERROR(writeFile(privatePath, **theirs, {kPrivate, maker.owner}));
   FARANDOLE_RETURN_IF_ERROR(writePublic(maker, privatePath, *publicKey, comment));
   return KeyOutcome::kCopied;
+}
+
+Result<std::vector<KeyOutcome>> runKeyJobs(const KeyMaker& maker, const std::vector<KeyJob>& jobs) {
+  std::vector<std::optional<Result<KeyOutcome>>> results(jobs.size());
+  std::atomic<bool> failed = false;
+  const std::size_t atOnce = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
+  inParallel(jobs.size(), atOnce, [&](std::size_t i) {
+    if (failed) return;
+    const KeyJob& job = jobs[i];
+    results[i] = job.source.empty() ? ensureKey(maker, job.privatePath, job.type, job.comment)
+                                    : adoptKey(maker, job.source, job.privatePath, job.comment);
+    if (!results[i]->ok()) failed = true;
+  });
+  std::vector<KeyOutcome> outcomes;
+  for (const auto& result : results) {
+    if (result && !result->ok()) return result->status();
+    if (result) outcomes.push_back(result->value());
+  }
+  return outcomes;
 }
 
 }  // namespace farandole::init

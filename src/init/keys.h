@@ -51,7 +51,7 @@ struct KeyJob {
 // All of them, several at a time, since RSA keys take a while. The first error, or an outcome each.
 Result<std::vector<KeyOutcome>> runKeyJobs(const KeyMaker& maker, const std::vector<KeyJob>& jobs);
 
-// From a public key's text: "ssh-ed25519 …" → kEd25519.
+// The type that a public key's text names: "ssh-ed25519 …" → kEd25519.
 Result<KeyType> typeOfPublic(const std::string& publicKey);
 
 }  // namespace farandole::init

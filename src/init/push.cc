@@ -1,9 +1,7 @@
 #include "init/push.h"
 
-#include <algorithm>
-#include <future>
-
 #include "base/text.h"
+#include "base/thread.h"
 #include "init/templates.h"
 #include "init/tool.h"
 
@@ -81,16 +79,9 @@ std::vector<std::string> sshWords(const PushRequest& request, const Worker& work
 }
 
 std::vector<PushResult> push(const PushRequest& request, const ClusterSpec& spec) {
-  std::vector<PushResult> results;
-  for (std::size_t begin = 0; begin < spec.workers.size(); begin += kAtATime) {
-    const std::size_t end = std::min(begin + kAtATime, spec.workers.size());
-    std::vector<std::future<PushResult>> running;
-    for (std::size_t i = begin; i < end; ++i) {
-      running.push_back(std::async(std::launch::async, pushOne, std::cref(request), std::cref(spec),
-                                   std::cref(spec.workers[i])));
-    }
-    for (auto& one : running) results.push_back(one.get());
-  }
+  std::vector<PushResult> results(spec.workers.size());
+  inParallel(results.size(), kAtATime,
+             [&](std::size_t i) { results[i] = pushOne(request, spec, spec.workers[i]); });
   return results;
 }
 

@@ -1,6 +1,5 @@
-#include "init/readme.h"
-
-#include "init/fill.h"
+#include "base/text.h"
+#include "init/scripts.h"
 
 namespace farandole::init {
 namespace {
@@ -79,32 +78,33 @@ std::string readmeText(const ClusterSpec& spec, const std::string& identityName)
   int ranks = spec.launcherSlots;
   for (const Worker& worker : spec.workers) {
     ranks += worker.slots;
-    rows += fill("| @NAME@ | @SLOTS@ | @ADDRESS@ | @PORT@ |\n",
-                 {{"NAME", worker.name},
-                  {"SLOTS", std::to_string(worker.slots)},
-                  {"ADDRESS", worker.address},
-                  {"PORT", std::to_string(worker.port)}});
-    copies += fill(
+    rows += fillTemplate("| @NAME@ | @SLOTS@ | @ADDRESS@ | @PORT@ |\n",
+                         {{"NAME", worker.name},
+                          {"SLOTS", std::to_string(worker.slots)},
+                          {"ADDRESS", worker.address},
+                          {"PORT", std::to_string(worker.port)}});
+    copies += fillTemplate(
         "ssh @ADDRESS@ mkdir -p farandole/ssh_worker\n"
         "scp -rp ssh_worker/@NAME@ '@TARGET@:farandole/ssh_worker/'\n"
         "scp -rp workload run-worker.sh docker-compose.yml '@TARGET@:farandole/'\n",
         {{"NAME", worker.name}, {"ADDRESS", worker.address}, {"TARGET", target(worker)}});
-    starts += fill("cd farandole && ./run-worker.sh @NAME@   # on @ADDRESS@\n",
-                   {{"NAME", worker.name}, {"ADDRESS", worker.address}});
+    starts += fillTemplate("cd farandole && ./run-worker.sh @NAME@   # on @ADDRESS@\n",
+                           {{"NAME", worker.name}, {"ADDRESS", worker.address}});
   }
-  return fill(kText, {{"LAUNCHER_SLOTS", std::to_string(spec.launcherSlots)},
-                      {"LAUNCHER", spec.launcher},
-                      {"ROWS", rows},
-                      {"COPIES", copies},
-                      {"STARTS", starts},
-                      {"UID", std::to_string(spec.uid)},
-                      {"GID", std::to_string(spec.gid)},
-                      {"USER", spec.user},
-                      {"PORT", std::to_string(spec.workers.front().port)},
-                      {"ENGINE", spec.engine == Engine::kPodman ? "podman" : "docker"},
-                      {"FIRST", spec.workers.front().name},
-                      {"NP", std::to_string(ranks)},
-                      {"KEY", identityName}});
+  return fillTemplate(kText,
+                      {{"LAUNCHER_SLOTS", std::to_string(spec.launcherSlots)},
+                       {"LAUNCHER", spec.launcher},
+                       {"ROWS", rows},
+                       {"COPIES", copies},
+                       {"STARTS", starts},
+                       {"UID", std::to_string(spec.uid)},
+                       {"GID", std::to_string(spec.gid)},
+                       {"USER", spec.user},
+                       {"PORT", std::to_string(spec.workers.front().port)},
+                       {"ENGINE", spec.runtime == ContainerRuntime::kPodman ? "podman" : "docker"},
+                       {"FIRST", spec.workers.front().name},
+                       {"NP", std::to_string(ranks)},
+                       {"KEY", identityName}});
 }
 
 }  // namespace farandole::init

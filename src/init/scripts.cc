@@ -1,7 +1,6 @@
 #include "init/scripts.h"
 
 #include "base/text.h"
-#include "init/fill.h"
 #include "init/ssh_files.h"
 #include "init/templates.h"
 
@@ -12,12 +11,13 @@ constexpr const char* kMemlock = R"sh(  --ulimit "memlock=${FARANDOLE_MEMLOCK:--
 )sh";
 
 std::string gpuLines(const ClusterSpec& spec) {
-  const bool podman = spec.engine == Engine::kPodman;
+  const bool podman = spec.runtime == ContainerRuntime::kPodman;
   switch (spec.gpu) {
     case Gpu::kNone: return "";
     case Gpu::kIntel:
-      return fill(templates::kIntel, {{"GROUPS", podman ? "options+=(--group-add keep-groups)\n"
-                                                        : std::string(templates::kIntelGroups)}});
+      return fillTemplate(templates::kIntel,
+                          {{"GROUPS", podman ? "options+=(--group-add keep-groups)\n"
+                                             : std::string(templates::kIntelGroups)}});
     case Gpu::kNvidia:
       return podman ? "\noptions+=(--device nvidia.com/gpu=all)\n" : "\noptions+=(--gpus all)\n";
   }
@@ -37,22 +37,25 @@ std::string optionLines(const ClusterSpec& spec) {
   const std::string uid = std::to_string(spec.uid);
   const std::string gid = std::to_string(spec.gid);
   std::string out =
-      fill(templates::kOptions, {{"UID", uid},
-                                 {"GID", gid},
-                                 {"SHM", shellQuoted(spec.shmSize)},
-                                 {"MEMLOCK", spec.engine == Engine::kPodman ? "" : kMemlock}});
+      fillTemplate(templates::kOptions,
+                   {{"UID", uid},
+                    {"GID", gid},
+                    {"SHM", shellQuoted(spec.shmSize)},
+                    {"MEMLOCK", spec.runtime == ContainerRuntime::kPodman ? "" : kMemlock}});
   if (!spec.dataFolder.empty()) {
     out += "options+=(--mount " +
            shellQuoted("type=bind,source=" + spec.dataFolder + ",target=" + spec.dataFolder) +
            ")\n";
   }
-  if (spec.engine == Engine::kPodman) out += fill(templates::kPodman, {{"UID", uid}, {"GID", gid}});
+  if (spec.runtime == ContainerRuntime::kPodman)
+    out += fillTemplate(templates::kPodman, {{"UID", uid}, {"GID", gid}});
   return out + gpuLines(spec) + interfaceLines(spec);
 }
 
 std::string commonLines(const ClusterSpec& spec) {
-  return fill(templates::kCommon, {{"ENGINE", spec.engine == Engine::kPodman ? "podman" : "docker"},
-                                   {"IMAGE", shellQuoted(spec.image)}});
+  return fillTemplate(templates::kCommon,
+                      {{"ENGINE", spec.runtime == ContainerRuntime::kPodman ? "podman" : "docker"},
+                       {"IMAGE", shellQuoted(spec.image)}});
 }
 
 }  // namespace
@@ -64,14 +67,14 @@ std::string workerScript(const ClusterSpec& spec) {
   constexpr const char* kRootSshd =
       "--entrypoint sh \"$image\" -c \\\n"
       "  \"mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f '$ssh_in_container/sshd_config'\"";
-  const std::string engine = spec.engine == Engine::kPodman ? "podman" : "docker";
-  return fill(templates::kWorker, {{"ENGINE", engine},
-                                   {"COMMON", commonLines(spec)},
-                                   {"OPTIONS", optionLines(spec)},
-                                   {"UID", std::to_string(spec.uid)},
-                                   {"GID", std::to_string(spec.gid)},
-                                   {"SSH", shellQuoted(spec.sshFolder)},
-                                   {"SSHD", spec.uid == 0 ? kRootSshd : kUserSshd}});
+  const std::string runtime = spec.runtime == ContainerRuntime::kPodman ? "podman" : "docker";
+  return fillTemplate(templates::kWorker, {{"ENGINE", runtime},
+                                           {"COMMON", commonLines(spec)},
+                                           {"OPTIONS", optionLines(spec)},
+                                           {"UID", std::to_string(spec.uid)},
+                                           {"GID", std::to_string(spec.gid)},
+                                           {"SSH", shellQuoted(spec.sshFolder)},
+                                           {"SSHD", spec.uid == 0 ? kRootSshd : kUserSshd}});
 }
 
 std::string launcherScript(const ClusterSpec& spec) {
@@ -79,12 +82,12 @@ std::string launcherScript(const ClusterSpec& spec) {
   for (const Worker& worker : spec.workers) ranks += worker.slots;
   const std::string iface =
       spec.interface.empty() ? "" : " --network-interfaces " + shellQuoted(spec.interface);
-  return fill(templates::kLauncher, {{"COMMON", commonLines(spec)},
-                                     {"OPTIONS", optionLines(spec)},
-                                     {"NP", std::to_string(ranks)},
-                                     {"TREE", shellQuoted(spec.programTree)},
-                                     {"SSH", shellQuoted(spec.sshFolder)},
-                                     {"IFACE", iface}});
+  return fillTemplate(templates::kLauncher, {{"COMMON", commonLines(spec)},
+                                             {"OPTIONS", optionLines(spec)},
+                                             {"NP", std::to_string(ranks)},
+                                             {"TREE", shellQuoted(spec.programTree)},
+                                             {"SSH", shellQuoted(spec.sshFolder)},
+                                             {"IFACE", iface}});
 }
 
 }  // namespace farandole::init

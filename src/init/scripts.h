@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "init/cluster_spec.h"
 
@@ -21,7 +22,13 @@ struct GpuGroups {
 };
 GpuGroups gpuGroupsHere();
 
+// The text as a double-quoted YAML scalar in which docker compose replaces no variables.
+std::string composeString(std::string_view text);
+
 // docker-compose.yml: one service per worker and one for the launcher.
 std::string composeText(const ClusterSpec& spec, const GpuGroups& groups);
+
+// README.md: the exact commands for these machines.
+std::string readmeText(const ClusterSpec& spec, const std::string& identityName);
 
 }  // namespace farandole::init

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "init/fill.h"
+#include "base/text.h"
 
 namespace farandole::init {
 namespace {
@@ -44,19 +44,19 @@ std::string sshConfigText(const ClusterSpec& spec, const std::string& launcherFo
   std::string out = kHead;
   std::string names = named ? " launcher" : "";
   if (named) {
-    out += fill(kLauncher, {{"HOST", spec.launcher}, {"PORT", std::to_string(spec.port)}});
+    out += fillTemplate(kLauncher, {{"HOST", spec.launcher}, {"PORT", std::to_string(spec.port)}});
   }
   for (const Worker& worker : spec.workers) {
-    out += fill(kWorker, {{"NAME", worker.name},
-                          {"ADDRESS", worker.address},
-                          {"PORT", std::to_string(worker.port)}});
+    out += fillTemplate(kWorker, {{"NAME", worker.name},
+                                  {"ADDRESS", worker.address},
+                                  {"PORT", std::to_string(worker.port)}});
     names += " " + worker.name;
   }
   return out + "\nHost" + names + "\n" +
-         fill(kAll, {{"USER", spec.user},
-                     {"FOLDER_KEY", sshPath(launcherFolder + "/" + identityName)},
-                     {"KEY", identityName},
-                     {"FOLDER_KNOWN", sshPath(launcherFolder + "/known_hosts")}});
+         fillTemplate(kAll, {{"USER", spec.user},
+                             {"FOLDER_KEY", sshPath(launcherFolder + "/" + identityName)},
+                             {"KEY", identityName},
+                             {"FOLDER_KNOWN", sshPath(launcherFolder + "/known_hosts")}});
 }
 
 std::string sshdConfigText(const ClusterSpec& spec, const Worker& worker,
@@ -88,13 +88,14 @@ std::string sshdConfigText(const ClusterSpec& spec, const Worker& worker,
       "LogLevel @LEVEL@\n"
       "AcceptEnv LANG LC_*\n";
   const std::string& folder = spec.sshFolder;
-  std::string out = fill(kHead, {{"NAME", worker.name}, {"PORT", std::to_string(worker.port)}});
+  std::string out =
+      fillTemplate(kHead, {{"NAME", worker.name}, {"PORT", std::to_string(worker.port)}});
   for (const std::string& name : keyNames) out += "HostKey \"" + folder + "/" + name + "\"\n";
-  out += fill(kBody, {{"AUTHORIZED", sshPath(folder + "/authorized_keys")},
-                      {"FOLDER", folder},
-                      {"USER", spec.user},
-                      {"ROOT", spec.user == "root" ? "prohibit-password" : "no"},
-                      {"LEVEL", spec.debug ? "DEBUG3" : "INFO"}});
+  out += fillTemplate(kBody, {{"AUTHORIZED", sshPath(folder + "/authorized_keys")},
+                              {"FOLDER", folder},
+                              {"USER", spec.user},
+                              {"ROOT", spec.user == "root" ? "prohibit-password" : "no"},
+                              {"LEVEL", spec.debug ? "DEBUG3" : "INFO"}});
   if (const auto variables = interfaceVariables(spec); !variables.empty()) {
     // What a container is given with -e does not reach processes that its sshd starts; this does.
     // One line, because sshd heeds only the first.

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "init/files.h"
-#include "init/readme.h"
+#include "init/scripts.h"
 
 namespace farandole::init {
 namespace {

@@ -15,14 +15,18 @@ target_compile_definitions(farandole_process PRIVATE FARANDOLE_CORE_LIBRARY="$<T
 farandole_layer(launch/output DEPENDS base)
 farandole_layer(launch/hosts DEPENDS process base)
 farandole_layer(launch/ssh DEPENDS process crypto base)
+farandole_embed(farandole_launch_ssh launch/ssh/templates.h ${CMAKE_CURRENT_SOURCE_DIR}/launch/ssh/templates/*.in)
 farandole_layer(launch/facts DEPENDS launch/hosts process crypto base)
 target_link_libraries(farandole_launch_facts PUBLIC nlohmann_json::nlohmann_json PRIVATE OpenSSL::Crypto)
 farandole_layer(launch/plan DEPENDS launch/ssh process base)
 farandole_layer(launch/mpi DEPENDS launch/plan launch/ssh process bootstrap mpi_library base)
+farandole_embed(farandole_launch_mpi launch/mpi/templates.h ${CMAKE_CURRENT_SOURCE_DIR}/launch/mpi/templates/*.in)
 farandole_layer(launch/local DEPENDS launch/mpi launch/output launch/plan process bootstrap base)
 farandole_layer(launch/remote DEPENDS launch/facts launch/hosts launch/local launch/output launch/plan launch/ssh process
   bootstrap base)
 target_link_libraries(farandole_launch_remote PRIVATE OpenSSL::Crypto)
+farandole_embed(farandole_launch_remote launch/remote/templates.h
+  ${CMAKE_CURRENT_SOURCE_DIR}/launch/remote/templates/*.in)
 farandole_layer(launch/supervise DEPENDS launch/hosts launch/local launch/mpi launch/output launch/plan launch/remote process
   bootstrap base)
 add_library(farandole_launch INTERFACE)
@@ -36,5 +40,6 @@ target_link_libraries(farandole_init PUBLIC CLI11::CLI11)
 farandole_embed(farandole_init init/templates.h ${CMAKE_CURRENT_SOURCE_DIR}/init/templates/*.in)
 farandole_layer(doctor DEPENDS launch/remote launch/facts launch/hosts launch/output launch/ssh process base)
 target_link_libraries(farandole_doctor PUBLIC CLI11::CLI11)
-farandole_layer(run DEPENDS doctor launch/supervise launch/remote launch/mpi launch/plan launch/hosts launch/output base)
+farandole_layer(run DEPENDS doctor launch/supervise launch/remote launch/mpi launch/plan launch/hosts launch/output process
+  base)
 target_link_libraries(farandole_run PUBLIC CLI11::CLI11 PRIVATE ${yaml_cpp})

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/rounding.h"
 
@@ -68,6 +69,43 @@ std::size_t defaultCapacity() {
 
 }  // namespace
 
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Result<Mapping> Mapping::map(int fd, std::size_t bytes, bool inherit) {
+  if (bytes == 0) return Status::invalid("a shared mapping of 0 bytes");
+  void* p =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, /*offset=*/0);
+  if (p == MAP_FAILED) {
+    return Status::fromErrno("mapping " + std::to_string(bytes) + " bytes of shared memory", errno);
+  }
+  Mapping mapping;
+  mapping.data_ = static_cast<std::byte*>(p);
+  mapping.size_ = bytes;
+  // Only advice: most kernels give shared memory no huge pages, and refuse.
+  (void)::madvise(p, bytes, MADV_HUGEPAGE);
+  if (!inherit && ::madvise(p, bytes, MADV_DONTFORK) != 0) {
+    return Status::fromErrno("keeping shared memory from fork children", errno);
+  }
+  return mapping;
+}
+
+bool Mapping::contains(const void* p, std::size_t bytes) const {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data_);
+  const auto at = reinterpret_cast<std::uintptr_t>(p);
+  return at >= begin && at - begin <= size_ && bytes <= size_ - (at - begin);
+}
+
 Result<std::unique_ptr<Arena>> Arena::create(std::size_t bytes) {
   const std::size_t capacity = roundUp(bytes == 0 ? defaultCapacity() : bytes, kHugePage);
   if (capacity < bytes) return Status::invalid("an arena of " + std::to_string(bytes) + " bytes");
@@ -97,13 +135,13 @@ Result<void*> Arena::allocate(std::size_t bytes) {
     return Status::outOfMemory("shared memory of " + std::to_string(bytes) + " bytes");
   const std::size_t alignment = alignmentFor(size);
   const MutexLock lock(mutex_);
-  for (auto block = free_.begin(); block != free_.end(); ++block) {
-    const std::size_t begin = block->first;
-    const std::size_t end = begin + block->second;
+  for (auto range = free_.begin(); range != free_.end(); ++range) {
+    const std::size_t begin = range->first;
+    const std::size_t end = begin + range->second;
     const std::size_t at = roundUp(begin, alignment);
     if (at >= end || end - at < size) continue;
     FARANDOLE_RETURN_IF_ERROR(reserve(at, size));
-    free_.erase(block);
+    free_.erase(range);
     if (at > begin) free_.emplace(begin, at - begin);
     if (at + size < end) free_.emplace(at + size, end - at - size);
     used_.emplace(at, size);
@@ -179,7 +217,7 @@ void Arena::release(std::size_t offset, std::size_t bytes) {
   clear(offset, bytes, begin, end);
 }
 
-// Everything in free_ reads as zero. Whole pages of the free block go back to the system, the rest
+// Everything in free_ reads as zero. Whole pages of the free range go back to the system, the rest
 // is written.
 void Arena::clear(std::size_t offset, std::size_t bytes, std::size_t freeBegin,
                   std::size_t freeEnd) {
@@ -220,11 +258,11 @@ Status Arena::detach() {
   if (detached_) return {};
   // Pages are exchanged, and small allocations share pages: so ranges are joined page by page.
   std::size_t done = 0;
-  for (auto block = used_.begin(); block != used_.end();) {
-    const std::size_t begin = roundDown(block->first, pageBytes());
-    std::size_t end = roundUp(block->first + block->second, pageBytes());
-    for (++block; block != used_.end() && block->first <= end; ++block) {
-      end = roundUp(block->first + block->second, pageBytes());
+  for (auto range = used_.begin(); range != used_.end();) {
+    const std::size_t begin = roundDown(range->first, pageBytes());
+    std::size_t end = roundUp(range->first + range->second, pageBytes());
+    for (++range; range != used_.end() && range->first <= end; ++range) {
+      end = roundUp(range->first + range->second, pageBytes());
     }
     FARANDOLE_RETURN_IF_ERROR(detachRange(done, begin, /*keepContents=*/false));
     FARANDOLE_RETURN_IF_ERROR(detachRange(begin, end, /*keepContents=*/true));

@@ -82,7 +82,7 @@ void MemoryPromises::awaitChange(std::uint32_t seen, Deadline deadline) {
 }
 
 Status MemoryPromises::decide(std::uint64_t bytes) {
-  const Deadline deadline = Deadline::after(options_.patience);
+  const Deadline deadline = Deadline::after(options_.timeout);
   for (;;) {
     const std::uint32_t seen = board_.changes.load(std::memory_order_seq_cst);
     const Others others = this->others();

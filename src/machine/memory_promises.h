@@ -37,7 +37,7 @@ class MemoryPromises {
     std::function<std::size_t()> available;  // memory that is free for all of them
     std::function<bool(int rank)> ended;
     // How long to wait for others that reserve.
-    Duration patience = std::chrono::seconds(60);
+    Duration timeout = std::chrono::seconds(60);
   };
   // The board outlives it.
   MemoryPromises(PromiseBoard& board, Options options)

@@ -43,17 +43,17 @@ void appendTime(std::string& line, std::string_view key, std::int64_t nanosecond
 }
 
 // Not yet closed by a brace.
-std::string beginEvent(std::string_view name, char phase, int rank, int lane) {
+std::string beginEvent(std::string_view name, char phase, int rank, int track) {
   std::string line = "{\"name\":";
   appendText(line, name);
   appendField(line, "ph", std::string_view(&phase, 1));
   appendField(line, "pid", rank);
-  appendField(line, "tid", lane);
+  appendField(line, "tid", track);
   return line;
 }
 
-std::string metadata(std::string_view what, int rank, int lane, std::string_view name) {
-  std::string line = beginEvent(what, 'M', rank, lane) + ",\"args\":{\"name\":";
+std::string metadata(std::string_view what, int rank, int track, std::string_view name) {
+  std::string line = beginEvent(what, 'M', rank, track) + ",\"args\":{\"name\":";
   appendText(line, name);
   return line + "}}";
 }
@@ -98,8 +98,8 @@ Status Timeline::start(const std::string& path, int rank, std::string_view host,
   rank_.store(rank, std::memory_order_relaxed);
   owner_.store(::getpid(), std::memory_order_relaxed);
   enabled_.store(true, std::memory_order_relaxed);
-  appendLocked(metadata("process_name", rank, kMainLane, label(rank, host)));
-  appendLocked(beginEvent("process_sort_index", 'M', rank, kMainLane) +
+  appendLocked(metadata("process_name", rank, kMainTrack, label(rank, host)));
+  appendLocked(beginEvent("process_sort_index", 'M', rank, kMainTrack) +
                ",\"args\":{\"sort_index\":" + std::to_string(rank) + "}}");
   logDebug("records a timeline into " + path);
   return {};
@@ -117,9 +117,9 @@ Status Timeline::stop() {
 }
 
 void Timeline::record(std::string_view name, std::string_view category, std::int64_t startNs,
-                      std::int64_t endNs, std::span<const TimelineArgument> arguments, int lane) {
+                      std::int64_t endNs, std::span<const TimelineArgument> arguments, int track) {
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return;
-  std::string line = beginEvent(name, 'X', rank_.load(std::memory_order_relaxed), lane);
+  std::string line = beginEvent(name, 'X', rank_.load(std::memory_order_relaxed), track);
   appendField(line, "cat", category);
   appendTime(line, "ts", startNs);
   appendTime(line, "dur", std::max<std::int64_t>(endNs - startNs, 0));
@@ -130,9 +130,9 @@ void Timeline::record(std::string_view name, std::string_view category, std::int
 }
 
 void Timeline::recordMark(std::string_view name, std::string_view category, std::int64_t atNs,
-                          int lane) {
+                          int track) {
   if (owner_.load(std::memory_order_relaxed) != ::getpid()) return;
-  std::string line = beginEvent(name, 'i', rank_.load(std::memory_order_relaxed), lane);
+  std::string line = beginEvent(name, 'i', rank_.load(std::memory_order_relaxed), track);
   appendField(line, "cat", category);
   appendTime(line, "ts", atNs);
   line += ",\"s\":\"t\"}";
@@ -140,9 +140,9 @@ void Timeline::recordMark(std::string_view name, std::string_view category, std:
   appendLocked(std::move(line));
 }
 
-void Timeline::nameLane(int lane, std::string_view name) {
+void Timeline::nameTrack(int track, std::string_view name) {
   if (!enabled() || owner_.load(std::memory_order_relaxed) != ::getpid()) return;
-  std::string line = metadata("thread_name", rank_.load(std::memory_order_relaxed), lane, name);
+  std::string line = metadata("thread_name", rank_.load(std::memory_order_relaxed), track, name);
   const MutexLock lock(mutex_);
   appendLocked(std::move(line));
 }
@@ -174,7 +174,7 @@ void Timeline::flushLocked() {
 void Timeline::truncateLocked() {
   enabled_.store(false, std::memory_order_relaxed);
   const int rank = rank_.load(std::memory_order_relaxed);
-  std::string line = beginEvent("timeline truncated", 'i', rank, kMainLane);
+  std::string line = beginEvent("timeline truncated", 'i', rank, kMainTrack);
   appendField(line, "cat", "timeline");
   appendTime(line, "ts", nowNanoseconds());
   line += ",\"s\":\"p\",\"args\":{\"limit_bytes\":" + std::to_string(limit_) + "}},\n";
@@ -188,7 +188,7 @@ Status Timeline::closeFile(const std::string& path) {
   FARANDOLE_ASSIGN_OR_RETURN(auto file, openTimelineFile(path, Deadline::after(kOpenTimeout)));
   // JSON allows no comma after the last element: this is the last.
   return appendToTimelineFile(
-      file.get(), beginEvent("timeline closed", 'M', 0, kMainLane) + ",\"args\":{}}\n]\n", path);
+      file.get(), beginEvent("timeline closed", 'M', 0, kMainTrack) + ",\"args\":{}}\n]\n", path);
 }
 
 }  // namespace farandole::observe

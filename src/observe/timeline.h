@@ -2,7 +2,7 @@
 //
 // One file per machine: all its ranks append to the same JSON array, each in whole lines with
 // single O_APPEND writes, so nobody needs a lock across processes; times are CLOCK_MONOTONIC, which
-// they share. pid is the rank, tid a lane within it. Viewers accept an array that was not closed,
+// they share. pid is the rank, tid a track within it. Viewers accept an array that was not closed,
 // so the file of a job that died can be looked at too.
 //
 // How a job uses it: one rank per machine calls createFile (it replaces what an earlier run left)
@@ -38,7 +38,7 @@ struct TimelineArgument {
 class Timeline {
  public:
   static constexpr std::size_t kDefaultLimit = std::size_t{64} << 20;
-  static constexpr int kMainLane = 0;
+  static constexpr int kMainTrack = 0;
 
   Timeline() = default;
   ~Timeline();
@@ -56,20 +56,20 @@ class Timeline {
 
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
-  // Something that lasted from startNs to endNs (nowNanoseconds()). Events of one lane should nest
+  // Something that lasted from startNs to endNs (nowNanoseconds()). Events of one track should nest
   // or follow one another. Texts may hold anything; they are escaped.
   void event(std::string_view name, std::string_view category, std::int64_t startNs,
              std::int64_t endNs, std::span<const TimelineArgument> arguments = {},
-             int lane = kMainLane) {
-    if (enabled()) record(name, category, startNs, endNs, arguments, lane);
+             int track = kMainTrack) {
+    if (enabled()) record(name, category, startNs, endNs, arguments, track);
   }
   // Something that happened at one moment.
   void mark(std::string_view name, std::string_view category, std::int64_t atNs,
-            int lane = kMainLane) {
-    if (enabled()) recordMark(name, category, atNs, lane);
+            int track = kMainTrack) {
+    if (enabled()) recordMark(name, category, atNs, track);
   }
-  // What the viewer shows in front of a lane.
-  void nameLane(int lane, std::string_view name);
+  // What the viewer shows in front of a track.
+  void nameTrack(int track, std::string_view name);
 
   // Writes what has been collected so far.
   void flush();
@@ -81,8 +81,8 @@ class Timeline {
 
  private:
   void record(std::string_view name, std::string_view category, std::int64_t startNs,
-              std::int64_t endNs, std::span<const TimelineArgument> arguments, int lane);
-  void recordMark(std::string_view name, std::string_view category, std::int64_t atNs, int lane);
+              std::int64_t endNs, std::span<const TimelineArgument> arguments, int track);
+  void recordMark(std::string_view name, std::string_view category, std::int64_t atNs, int track);
   // line: a JSON object.
   void appendLocked(std::string line) REQUIRES(mutex_);
   void flushLocked() REQUIRES(mutex_);

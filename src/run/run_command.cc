@@ -1,5 +1,6 @@
 #include "run/run_command.h"
 
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
@@ -8,11 +9,12 @@
 #include <optional>
 
 #include "base/text.h"
-#include "run/consult_doctor.h"
-#include "run/dry_run.h"
+#include "doctor/agent_probe.h"
+#include "doctor/doctor.h"
+#include "launch/output/console.h"
+#include "run/plan_text.h"
 #include "run/run_config.h"
 #include "run/run_plan.h"
-#include "run/show_map.h"
 
 extern char** environ;
 
@@ -45,6 +47,43 @@ int complain(const std::string& text, int code) {
   return code;
 }
 
+constexpr std::string_view kConfigFile = "--config-file=";
+
+// The value of the last word that begins with this option and its equals sign; "" if none does.
+std::string lastValue(const std::vector<std::string>& words, std::string_view option) {
+  const auto last = std::find_if(words.rbegin(), words.rend(),
+                                 [&](const std::string& word) { return word.starts_with(option); });
+  return last == words.rend() ? "" : last->substr(option.size());
+}
+
+// The options that have a long name: those can be variables and keys of a file.
+std::vector<KnownOption> knownOptions() {
+  std::vector<KnownOption> known;
+  for (const RunOption& row : runOptions()) {
+    const std::string_view names(row.names);
+    const auto dashes = names.find("--");
+    if (dashes == std::string_view::npos) continue;
+    known.push_back({std::string(names.substr(dashes)), row.flag == nullptr, row.repeatable});
+  }
+  return known;
+}
+
+// The doctor's table about the hosts of a job that could not be started; takes 20 s at most.
+std::string consultDoctor(const RunPlan& plan) {
+  doctor::DoctorSettings settings;
+  for (const launch::plan::HostPlan& host : plan.job.hosts) {
+    settings.hosts.push_back({host.name, host.ssh.user, host.ssh.port, host.slots, host.local});
+  }
+  settings.ranks = plan.job.total;
+  settings.threads = plan.job.threads;
+  settings.ssh = plan.connecting.ssh;
+  settings.request.folder = plan.job.folder;
+  settings.time = std::chrono::seconds(20);
+  settings.makeProbe = doctor::makeAgentProbe;
+  return doctor::diagnosisTable(settings,
+                                launch::output::wantsColour(launch::output::Stream::kErr));
+}
+
 }  // namespace
 
 RunCommand::RunCommand(CLI::App& app) : run_(&app) {
@@ -53,114 +92,27 @@ RunCommand::RunCommand(CLI::App& app) : run_(&app) {
   addOptions();
 }
 
-CLI::Option* RunCommand::option(const char* names, std::string& value, const char* help,
-                                const char* type) {
-  return run_->add_option(names, value, help)->type_name(type)->take_last();
-}
-
-void RunCommand::addHostOptions() {
-  option("-H,--hosts", options_.hosts,
-         "Machines and their slots: alpha:2,beta:2, user@host:port:slots, node[01-16]:4", "LIST");
-  option("--hostfile", options_.hostFile, "The same from a file, of any dialect", "FILE");
-  option("--host-discovery-script", options_.discoveryScript,
-         "The same from a program's output: lines 'host' or 'host:slots'", "FILE");
-  option("--slots-per-host", options_.slotsPerHost, "Slots of hosts that are given without", "N");
-  option("--ranks-per-host", options_.ranksPerHost,
-         "Ranks on each host, whatever slots it is given with", "N");
-  option("-p,--ssh-port", options_.sshPort, "Port of the hosts' sshd", "PORT");
-  option("-i,--ssh-identity-file", options_.identityFile, "Key for ssh", "FILE");
-  run_->add_flag("--accept-new-host-keys", options_.acceptNewHostKeys,
-                 "Trust host keys that are seen for the first time");
-  option("--connect-timeout", options_.connectTimeout, "Seconds to reach a host (default 10)", "S");
-  option("--wait-for-hosts", options_.waitForHosts,
-         "Seconds in which hosts may still be coming up (default 0)", "S");
-  run_->add_flag("--push", options_.push,
-                 "Copy Farandole to every host's ~/.cache (default: where it is missing)");
-  run_->add_flag("--no-push", options_.noPush, "Never copy Farandole to a host");
-  option("--network-interfaces", options_.interfaces, "Interfaces to prefer between hosts", "LIST");
-  option("--master-addr", options_.masterAddress, "MASTER_ADDR (default: found out)", "ADDRESS");
-  option("--master-port", options_.masterPort, "MASTER_PORT (default: a free one)", "PORT");
-  option("--map-by", options_.mapBy, "slot fills host after host (default), node takes turns",
-         "slot|node");
-  option("--bind-to", options_.bindTo, "Bind each rank to its share of the processors",
-         "core|numa|none");
-  option("--cpus", options_.cpus, "Processors of local rank 0, 1, …: \"0-3;4-7\"", "SETS");
-  option("--threads", options_.threads, "OMP_NUM_THREADS of each rank (default: its share)", "N");
-  option("--malloc", options_.malloc,
-         "keep: ranks keep the memory they free for their next step (glibc); default: they do not",
-         "default|keep");
-  run_->add_flag("--display-map", options_.displayMap, "Show which rank runs where");
-  run_->add_flag("--display-map-ompi", options_.displayMapOmpi, "The same in Open MPI's form");
-  run_->add_option("--env", options_.environment, "Set a variable for all ranks (repeatable)")
-      ->type_name("NAME=VALUE")
-      ->take_all()
-      ->expected(1);
-  run_->add_option("-x", options_.exported, "Pass a variable on, or set it (repeatable)")
-      ->type_name("NAME[=VALUE]")
-      ->take_all()
-      ->expected(1);
-  option("--ddp-backend", options_.ddpBackend,
-         "farandole: torch.distributed scripts that ask for gloo, mpi, nccl or ccl get Farandole",
-         "script|farandole");
-  option("--wdir", options_.folder, "Working directory of the ranks, on all hosts", "FOLDER");
-}
-
-void RunCommand::addOutputOptions() {
-  option("--ranks", options_.shownRanks, "Show only these ranks' output, such as 0,3", "LIST");
-  run_->add_flag("--no-prefix", options_.noPrefix,
-                 "Do not put [rank]<stdout>: before the ranks' lines");
-  run_->add_flag("--tag-output", options_.tag, "Prefix lines as mpirun does: [1,rank]<stdout>:");
-  run_->add_flag("--timestamp-output", options_.timestamp, "Put the time before each line");
-  option("--output-filename", options_.outputFolder,
-         "Also write each rank's output to FOLDER/rank.N/stdout and stderr", "FOLDER");
-  run_->add_flag("--require-logs", options_.requireLogs,
-                 "Fail if a part of the output could not be written there");
-  run_->add_flag("-q,--quiet", options_.quiet, "No warnings and remarks of the launcher's own");
-  run_->add_flag("-v,--verbose", options_.verbose, "Tell what the launcher does");
-}
-
-void RunCommand::addConnectionOptions() {
-  option("--engine", options_.engine,
-         "What connects machines (default auto: link; gloo: Gloo's functions on the link)",
-         "auto|link|gloo|mpi");
-  option("--mpi", options_.mpi,
-         "With --engine mpi: which one (default: the mpirun in PATH); an mpirun or libmpi.so",
-         "openmpi|mpich|PATH");
-  run_->add_flag("--no-hierarchy", options_.noHierarchy,
-                 "Use that engine inside machines too, instead of shared memory");
-  option("--wire-security", options_.wireSecurity,
-         "Between machines: encrypt (default), integrity (contents in clear, nothing altered),"
-         " handshake (trusted networks)",
-         "encrypt|integrity|handshake");
-  option("--wire", options_.wire, "Floats between machines: native (default), or 16 bits",
-         "native|fp16|bf16");
-  option("--data-ports", options_.dataPorts, "Ports the ranks may listen on (default: any)",
-         "FIRST-LAST");
-  option("--advertise", options_.advertise,
-         "Address under which a host's ranks are reached from outside (NAT, docker -p)",
-         "HOST=ADDRESS,…");
-  option("--lanes", options_.lanes, "Connections per pair of ranks (default 1)", "N");
-}
-
 void RunCommand::addOptions() {
-  option("-n,--num-proc", options_.ranks, "How many ranks (also -np N; default: all slots)", "N");
-  addHostOptions();
-  addConnectionOptions();
-  addOutputOptions();
-  option("--grace", options_.grace,
-         "Seconds between asking ranks to end and killing them (default 5)", "S");
-  option("--start-timeout", options_.startTimeout,
-         "Seconds for hosts to answer, and for ranks to wait for each other in init", "S");
-  option("--max-restarts", options_.maxRestarts,
-         "Start the whole job again after a failure, so many times (default 0)", "N");
-  option("--timeline", options_.timeline, "Record a Chrome trace of all operations", "FILE");
-  option("--stall-warning", options_.stallWarning,
-         "Warn after S seconds about operations that some ranks have not submitted", "S");
-  option("--stall-shutdown", options_.stallShutdown, "End the job after S seconds of that", "S");
-  run_->add_flag("--require-init", options_.requireInit,
-                 "Fail if no rank initialised Farandole or torch.distributed");
-  run_->add_flag("--dry-run", options_.dryRun, "Show what would be started, and start nothing");
-  option("--config-file", configFile_, "Options from a YAML file: num-proc: 4", "FILE");
+  for (const RunOption& row : runOptions()) {
+    if (row.flag != nullptr) {
+      run_->add_flag(row.names, options_.*row.flag, row.help);
+      continue;
+    }
+    // CLI11 finds the texts; execute() reads them.
+    CLI::Option* const option = run_->add_option(
+        row.names,
+        [this, &row](const CLI::results_t& texts) {
+          for (const std::string& text : texts) given_.emplace_back(&row, text);
+          return true;
+        },
+        row.help);
+    option->type_name(row.type);
+    if (row.repeatable) {
+      option->take_all()->expected(1);
+    } else {
+      option->take_last();
+    }
+  }
 }
 
 std::vector<std::string> RunCommand::optionNames() const {
@@ -202,31 +154,27 @@ Result<std::vector<std::string>> RunCommand::divide(const std::vector<std::strin
     if (i + 1 == words.size() || words[i + 1].empty()) {
       return Status::invalid(words[i] + " needs a value after it; farandole run --help explains");
     }
-    // As one word, so that a value such as -1 is not taken for an option.
+    // The two become one word, so that a value such as -1 is not taken for an option.
     if (isLong) {
       options.back() += "=" + words[++i];
     } else {
       options.back() += words[++i];
     }
-    if (name == "--config-file") configFile_ = options.back().substr(name.size() + 1);
   }
   options_.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return options;
 }
 
 Result<std::vector<std::string>> RunCommand::prepare(const std::vector<std::string>& words) {
+  given_.clear();
   auto typed = divide(words);
   if (!typed.ok()) return typed;
-  std::vector<KnownOption> known;
-  for (const CLI::Option* one : run_->get_options()) {
-    for (const std::string& name : one->get_lnames()) {
-      known.push_back({"--" + name, one->get_items_expected_min() > 0, name == "env"});
-    }
-  }
-  auto all = optionsFromEnvironment(environ, known);
+  auto all = optionsFromEnvironment(environ, knownOptions());
   if (!all.ok()) return all;
-  if (!configFile_.empty()) {
-    auto configured = optionsFromFile(configFile_, known);
+  std::string configFile = lastValue(*typed, kConfigFile);
+  if (configFile.empty()) configFile = lastValue(*all, kConfigFile);
+  if (!configFile.empty()) {
+    auto configured = optionsFromFile(configFile, knownOptions());
     if (!configured.ok()) return configured;
     all->insert(all->end(), configured->begin(), configured->end());
   }
@@ -235,12 +183,17 @@ Result<std::vector<std::string>> RunCommand::prepare(const std::vector<std::stri
 }
 
 int RunCommand::execute() {
+  for (const auto& [row, text] : given_) {
+    if (const Status read = row->read(options_, text); !read.ok()) {
+      return complain(read.message(), kUsage);
+    }
+  }
   auto plan = planRun(options_);
   if (!plan.ok()) {
     const bool typed = plan.status().code() == Code::kInvalidArgument;
     return complain(plan.status().message(), typed ? kUsage : 1);
   }
-  // A mistake in the command is told before anything is started, if this machine can tell.
+  // A mistake in the command is reported before anything is started, if this machine can see it.
   launch::plan::JobPlan shown = plan->job;
   std::optional<launch::plan::JobPlan> local;
   for (std::size_t i = 0; i < plan->job.hosts.size(); ++i) {
@@ -259,7 +212,7 @@ int RunCommand::execute() {
     local = std::move(here);
   }
   if (options_.displayMap || options_.displayMapOmpi) {
-    std::fputs(showMap(shown, options_.displayMapOmpi).c_str(), stdout);
+    std::fputs(describeMap(shown, options_.displayMapOmpi).c_str(), stdout);
     std::fflush(stdout);
   }
   if (options_.dryRun) {

@@ -1,12 +1,16 @@
 // `farandole run`: from the words a person typed to a job that has run.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "run/run_options.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace farandole::run {
 
@@ -22,15 +26,11 @@ class RunCommand {
   // (FARANDOLE_RUN_…) and from --config-file stand before those of the words, which outrank them.
   Result<std::vector<std::string>> prepare(const std::vector<std::string>& words);
 
-  // After the options have been parsed. The exit code; mistakes are told on stderr.
+  // After the options have been parsed. The exit code; errors are printed to stderr.
   int execute();
 
  private:
   void addOptions();
-  void addHostOptions();
-  void addConnectionOptions();
-  void addOutputOptions();
-  CLI::Option* option(const char* names, std::string& value, const char* help, const char* type);
   std::vector<std::string> optionNames() const;
   // What to say about an option that does not exist.
   std::string unknownOption(const std::string& word) const;
@@ -38,7 +38,7 @@ class RunCommand {
 
   CLI::App* run_;
   RunOptions options_;
-  std::string configFile_;
+  std::vector<std::pair<const RunOption*, std::string>> given_;  // what CLI11 has found, unread
 };
 
 }  // namespace farandole::run

@@ -55,7 +55,7 @@ std::optional<bool> truth(std::string text) {
 Status add(std::vector<std::string>& words, const KnownOption& option, const std::string& value,
            const std::string& where) {
   if (option.takesValue) {
-    words.push_back(option.name + "=" + value);
+    if (!value.empty()) words.push_back(option.name + "=" + value);
     return {};
   }
   const auto wanted = truth(value);

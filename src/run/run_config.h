@@ -16,7 +16,7 @@ struct KnownOption {
 };
 
 // FARANDOLE_RUN_NUM_PROC=4 is --num-proc=4. Flags take 1, true, yes, on; 0, false, no, off leaves
-// them out. A variable that names no option is an error.
+// them out. An empty value leaves out any option. A variable that names no option is an error.
 Result<std::vector<std::string>> optionsFromEnvironment(const char* const* environment,
                                                         const std::vector<KnownOption>& known);
 

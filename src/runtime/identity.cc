@@ -125,10 +125,10 @@ Result<std::string> ownSecret(const GetEnv& getEnv) {
 Status giveSecret(const GetEnv& getEnv, Identity& identity) {
   auto found = givenSecret(getEnv);
   FARANDOLE_RETURN_IF_ERROR(found.status());
-  if (found->empty() && !isLoopback(identity.meeting->address)) {
+  if (found->empty() && !isLoopback(identity.store->address)) {
     return Status::invalid(
         "this job has no secret, and its ranks would take orders from anybody who reaches " +
-        identity.meeting->address +
+        identity.store->address +
         ": make one (openssl rand -hex 32 > secret; chmod 600 secret) and give it to all ranks with"
         " FARANDOLE_SECRET_FILE=secret or FARANDOLE_SECRET=…");
   }
@@ -174,13 +174,13 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
   config.localSize = localSize;
   config.machine = machine;
   if (config.host == "localhost") config.host = hostName();
-  identity.meeting = LinkBootstrap::Meeting{valueOf(getEnv, "MASTER_ADDR"), ours};
-  if (const std::string& address = identity.meeting->address; isLoopback(address)) {
+  identity.store = LinkBootstrap::StoreAddress{valueOf(getEnv, "MASTER_ADDR"), ours};
+  if (const std::string& address = identity.store->address; isLoopback(address)) {
     keepToLoopback(config, address == "localhost" ? "127.0.0.1" : address);
   }
   // Two jobs, or two attempts of one, do not meet by mistake.
   if (config.job.empty()) {
-    config.job = "env-" + identity.meeting->address + "-" + std::to_string(ours) + "-" +
+    config.job = "env-" + identity.store->address + "-" + std::to_string(ours) + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RUN_ID") + "-" +
                  valueOf(getEnv, "TORCHELASTIC_RESTART_COUNT");
   }

@@ -13,7 +13,7 @@ namespace farandole::runtime {
 
 struct Identity {
   Config config;
-  std::optional<LinkBootstrap::Meeting> meeting;  // without an agent of ours
+  std::optional<LinkBootstrap::StoreAddress> store;  // without an agent of ours
 };
 
 // getEnv returns nullptr for an unset variable. The secret may lie in a file

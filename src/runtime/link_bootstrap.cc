@@ -30,24 +30,23 @@ std::string begin(std::uint8_t type) {
 }
 
 // The numeric addresses behind a name.
-Result<transport::LinkCard> cardOf(const LinkBootstrap::Meeting& meeting) {
-  transport::LinkCard card{meeting.address, {}};
+Result<transport::LinkCard> cardOf(const LinkBootstrap::StoreAddress& store) {
+  transport::LinkCard card{store.address, {}};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(meeting.address.c_str(), nullptr, &hints, &found);
-      error != 0) {
-    return Status::unavailable("MASTER_ADDR=" + meeting.address + ": " + ::gai_strerror(error));
+  if (const int error = ::getaddrinfo(store.address.c_str(), nullptr, &hints, &found); error != 0) {
+    return Status::unavailable("MASTER_ADDR=" + store.address + ": " + ::gai_strerror(error));
   }
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     auto address = transport::LinkAddress::fromSockaddr(each->ai_addr);
     if (!address.ok() || card.addresses.size() >= transport::kMaxLinkAddresses) continue;
-    address->port = static_cast<std::uint16_t>(meeting.port);
+    address->port = static_cast<std::uint16_t>(store.port);
     card.addresses.push_back(*address);
   }
   ::freeaddrinfo(found);
   if (card.addresses.empty()) {
-    return Status::unavailable("MASTER_ADDR=" + meeting.address + " has no usable address");
+    return Status::unavailable("MASTER_ADDR=" + store.address + " has no usable address");
   }
   return card;
 }
@@ -64,7 +63,7 @@ LinkBootstrap::LinkBootstrap(const Config& config)
       }) {}
 
 Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config,
-                                                            const Meeting& meeting,
+                                                            const StoreAddress& store,
                                                             Deadline deadline) {
   transport::LinkMeshOptions options;
   options.job = config.job;
@@ -78,12 +77,12 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   options.ports.bind = "127.0.0.1";
   if (config.rank == 0) {
     options.ports.bind = config.bind;
-    options.ports.low = options.ports.high = static_cast<std::uint16_t>(meeting.port);
+    options.ports.low = options.ports.high = static_cast<std::uint16_t>(store.port);
   }
   auto mesh = transport::LinkMesh::start(options);
   if (!mesh.ok() && config.rank == 0) {
     return Status(mesh.status().code(),
-                  "rank 0 cannot listen on port " + std::to_string(meeting.port) +
+                  "rank 0 cannot listen on port " + std::to_string(store.port) +
                       " for the other ranks (FARANDOLE_PORT, else MASTER_PORT + 1): " +
                       mesh.status().message() +
                       ". A child of rank 0 must not call init: in Python put it under "
@@ -102,9 +101,9 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
              std::to_string(bootstrap->mesh_->port()));
     return bootstrap;
   }
-  std::string card = meeting.card;
+  std::string card = store.card;
   if (card.empty()) {
-    FARANDOLE_ASSIGN_OR_RETURN(auto found, cardOf(meeting));
+    FARANDOLE_ASSIGN_OR_RETURN(auto found, cardOf(store));
     card = transport::encodeLinkCard(found);
   }
   FARANDOLE_RETURN_IF_ERROR(bootstrap->mesh_->introduce(0, card));

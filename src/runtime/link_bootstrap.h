@@ -24,14 +24,14 @@ namespace farandole::runtime {
 
 class LinkBootstrap final : public bootstrap::Bootstrap {
  public:
-  struct Meeting {
+  struct StoreAddress {
     std::string address;  // of rank 0: a name or a number
     int port = 0;         // 0: any; then the others are given card() by other means
     std::string card{};   // of rank 0, instead of an address
   };
   // Collective over all ranks; returns when this rank is connected with rank 0.
-  static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config, const Meeting& meeting,
-                                                      Deadline deadline);
+  static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config,
+                                                      const StoreAddress& store, Deadline deadline);
   ~LinkBootstrap() override;
 
   // What the others need to reach this rank.

@@ -168,9 +168,9 @@ Result<std::unique_ptr<LinkBootstrap>> accept(const OneTimeKey& key, const Card&
   }
   config.job = invitation.job;
   config.secret = std::move(secret).value();
-  LinkBootstrap::Meeting meeting;
-  meeting.card = invitation.card;
-  return LinkBootstrap::start(config, meeting, deadline);
+  LinkBootstrap::StoreAddress store;
+  store.card = invitation.card;
+  return LinkBootstrap::start(config, store, deadline);
 }
 
 // Of a job on several machines.

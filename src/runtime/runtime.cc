@@ -29,18 +29,18 @@ bool runsOnTheLink(EngineChoice engine) {
 
 }  // namespace
 
-Runtime::Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* agent,
+Runtime::Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* bootstrap,
                  collective::Engine* engine, observe::Timeline& timeline)
     : config_(config),
       epoch_(epoch),
-      agent_(agent),
+      bootstrap_(bootstrap),
       engine_(runsOnTheLink(config.engine) ? nullptr : engine),
       mpi_(engine),
       timeline_(timeline),
       stopped_(static_cast<std::size_t>(config.size)) {}
 
 Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint64_t epoch,
-                                                bootstrap::Bootstrap* agent,
+                                                bootstrap::Bootstrap* bootstrap,
                                                 collective::Engine* engine,
                                                 observe::Timeline& timeline, Deadline deadline) {
   if (config.localSize > machine::kMaxLocalRanks) {
@@ -60,7 +60,7 @@ Result<std::shared_ptr<Runtime>> Runtime::start(const Config& config, std::uint6
            " of " + std::to_string(config.size) + ", local rank " +
            std::to_string(config.localRank) + " of " + std::to_string(config.localSize) + " on " +
            config.host + ", " + startedBy(config, engine));
-  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, agent, engine, timeline));
+  std::shared_ptr<Runtime> runtime(new Runtime(config, epoch, bootstrap, engine, timeline));
   if (Status status = runtime->join(deadline); !status.ok()) {
     if (runtime->conductor_) runtime->stop();
     return status;
@@ -91,8 +91,9 @@ Status Runtime::joinNeighbourhood(Deadline deadline) {
     const std::string prefix =
         "e" + std::to_string(epoch_) + "/h" + std::to_string(config_.machine);
     FARANDOLE_ASSIGN_OR_RETURN(
-        auto met, bootstrap::meet(*agent_, config_.job, config_.secret, epoch_, config_.localRank,
-                                  config_.localSize, prefix, arena->fd(), deadline));
+        auto met,
+        bootstrap::meet(*bootstrap_, config_.job, config_.secret, epoch_, config_.localRank,
+                        config_.localSize, prefix, arena->fd(), deadline));
     arenas = std::move(met.arenas);
     pidfds = std::move(met.pidfds);
     pids_ = std::move(met.pids);
@@ -120,7 +121,7 @@ Status Runtime::joinMesh(Deadline deadline) {
   }
   FARANDOLE_ASSIGN_OR_RETURN(link_, JobLink::start(config_, epoch_));
   FARANDOLE_ASSIGN_OR_RETURN(
-      topology_, Topology::exchange(*agent_, config_, epoch_, link_->mesh().card(), deadline));
+      topology_, Topology::exchange(*bootstrap_, config_, epoch_, link_->mesh().card(), deadline));
   if (static_cast<int>(topology_.ranksOn(config_.machine).size()) != config_.localSize) {
     return Status::internal("the ranks disagree on how many of them are on " + config_.host);
   }
@@ -142,8 +143,7 @@ Status Runtime::startConducting() {
     if (local < 0) return stopped_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
     return standstillOf(pids_[static_cast<std::size_t>(local)]) != Standstill::kNone;
   };
-  fates_ = std::make_unique<conductor::MachineFates>(*neighbourhood_, *marks_, stopped);
-  if (link_) network_ = std::make_unique<LinkNetwork>(*link_);
+  rankStates_ = std::make_unique<conductor::MachineRankStates>(*neighbourhood_, *marks_, stopped);
   conductor::Conductor::Options options;
   options.spin = neighbourhood_->crowded() ? Duration::zero() : config_.spin;
   options.yield = config_.yield;
@@ -151,13 +151,13 @@ Status Runtime::startConducting() {
   options.stallWarning = config_.stallWarning;
   options.stallShutdown = config_.stallShutdown;
   options.tidy = [areas = areas_.get()] { areas->collect(); };
-  conductor_ = std::make_unique<conductor::Conductor>(*bell_, *fates_, network_.get(), timeline_,
+  conductor_ = std::make_unique<conductor::Conductor>(*bell_, *rankStates_, link_.get(), timeline_,
                                                       std::move(options));
   FARANDOLE_RETURN_IF_ERROR(conductor_->start());
 
   conductor::Watch::Options watched;
   watched.me = config_.rank;
-  watched.agent = !config_.agent.empty();
+  watched.stopsReported = !config_.agent.empty();
   watched.lost = [this](const Status& status) { lost(status); };
   for (const auto rank : here) {
     if (rank == config_.rank) continue;

@@ -24,7 +24,6 @@
 #include "machine/neighbourhood.h"
 #include "runtime/abort_after.h"
 #include "runtime/job_link.h"
-#include "runtime/link_network.h"
 #include "runtime/topology.h"
 
 namespace farandole::runtime {
@@ -34,7 +33,7 @@ class Runtime {
   // Collective over all ranks. agent: null for a rank that is alone; engine: that
   // of the MPI that started it, or null; both outlive the runtime.
   static Result<std::shared_ptr<Runtime>> start(const Config& config, std::uint64_t epoch,
-                                                bootstrap::Bootstrap* agent,
+                                                bootstrap::Bootstrap* bootstrap,
                                                 collective::Engine* engine,
                                                 observe::Timeline& timeline, Deadline deadline);
 
@@ -72,7 +71,7 @@ class Runtime {
   void closeAfterFork();
 
  private:
-  Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* agent,
+  Runtime(const Config& config, std::uint64_t epoch, bootstrap::Bootstrap* bootstrap,
           collective::Engine* engine, observe::Timeline& timeline);
   Status join(Deadline deadline);
   // Memory shared with the others of this machine, and how to be with them.
@@ -113,7 +112,7 @@ class Runtime {
 
   const Config config_;
   const std::uint64_t epoch_;
-  bootstrap::Bootstrap* const agent_;
+  bootstrap::Bootstrap* const bootstrap_;
   collective::Engine* const engine_;  // between machines, instead of the link; may be null
   std::optional<collective::gloo::GlooEngine> gloo_;  // runs on the link
   collective::Engine* const mpi_;  // MPI in this process, whatever carries the data; may be null
@@ -125,8 +124,7 @@ class Runtime {
   std::unique_ptr<JobLink> link_;  // null: all ranks reach each other without
   std::unique_ptr<conductor::LeaveMarks> marks_;
   std::unique_ptr<conductor::MachineBell> bell_;
-  std::unique_ptr<conductor::MachineFates> fates_;
-  std::unique_ptr<LinkNetwork> network_;  // null: all ranks reach each other without
+  std::unique_ptr<conductor::MachineRankStates> rankStates_;
   std::unique_ptr<conductor::Conductor> conductor_;
   Mutex watchMutex_;
   std::vector<std::atomic<bool>> stopped_;  // by rank, as the agent says

@@ -79,11 +79,11 @@ Result<collective::shm::SharedAreas::PartPtr> Runtime::areaOf(const Locals& loca
     FARANDOLE_RETURN_IF_ERROR(area.status());
     if (members > 1) {
       const auto offset = neighbourhood_->offsetOf((*area)->data());
-      FARANDOLE_RETURN_IF_ERROR(agent_->put(key, std::to_string(offset), deadline));
+      FARANDOLE_RETURN_IF_ERROR(bootstrap_->put(key, std::to_string(offset), deadline));
     }
     return area;
   }
-  FARANDOLE_ASSIGN_OR_RETURN(auto text, agent_->get(key, deadline));
+  FARANDOLE_ASSIGN_OR_RETURN(auto text, bootstrap_->get(key, deadline));
   const auto offset = wholeNumber<std::uint64_t>(text);
   return areas_->join(locals.ranks.front(), offset.value_or(UINT64_MAX), bytes);
 }
@@ -103,7 +103,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
                                          const std::string& key, Deadline deadline) {
   if (id == 0) return 0;
   if (info.me != 0) {
-    FARANDOLE_ASSIGN_OR_RETURN(auto text, agent_->get(key + "/link", deadline));
+    FARANDOLE_ASSIGN_OR_RETURN(auto text, bootstrap_->get(key + "/link", deadline));
     const auto number = wholeNumber<std::uint32_t>(text);
     if (!number || *number >= (1u << kLinkKeyBits)) {
       return Status::internal("rank " + std::to_string(info.ranks.front()) +
@@ -125,7 +125,7 @@ Result<std::uint32_t> Runtime::linkKeyOf(std::int32_t id, const SetInfo& info,
                                std::to_string(number / kLinkKeysPerSet) + ")");
   }
   number |= static_cast<std::uint32_t>(config_.rank) << counterBits;
-  FARANDOLE_RETURN_IF_ERROR(agent_->put(key + "/link", std::to_string(number), deadline));
+  FARANDOLE_RETURN_IF_ERROR(bootstrap_->put(key + "/link", std::to_string(number), deadline));
   return number;
 }
 
@@ -235,13 +235,13 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     FARANDOLE_ASSIGN_OR_RETURN(linkKey, linkKeyOf(id, info, key, deadline));
   }
 
-  conductor::ProcessSet::Parts parts;
+  conductor::ProcessSet::Components components;
   std::byte* const memory = area->data();
-  parts.memory = std::move(area);
-  parts.id = id;
-  parts.ranks = info.ranks;
-  parts.me = info.me;
-  for (const auto rank : info.ranks) parts.hosts.push_back(topology_.at(rank).host);
+  components.memory = std::move(area);
+  components.id = id;
+  components.ranks = info.ranks;
+  components.me = info.me;
+  for (const auto rank : info.ranks) components.hosts.push_back(topology_.at(rank).host);
   if (mesh) {
     control::LinkControl::Options options;
     options.key = linkKey;
@@ -250,25 +250,26 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     options.wake = ownBell();
     options.mark = [marks = marks_.get()] { return marks->mine(); };
     options.onLeft = [marks = marks_.get()](std::int32_t rank, std::uint32_t mark) {
-      if (mark != conductor::kStillHere) marks->told(rank, mark);
+      if (mark != conductor::kStillHere) marks->note(rank, mark);
     };
-    parts.control =
+    components.control =
         std::make_unique<control::LinkControl>(link_->switchboard(), std::move(options));
   } else {
-    parts.control =
+    components.control =
         std::make_unique<control::ShmControl>(*neighbourhood_, memory, locals.ranks, locals.me);
   }
   FARANDOLE_ASSIGN_OR_RETURN(
-      parts.communicator, communicatorOf(info, linkKey, locals, memory + controlBytes, deadline));
-  parts.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
+      components.communicator,
+      communicatorOf(info, linkKey, locals, memory + controlBytes, deadline));
+  components.isShared = [arena = &arena()](const void* p, std::size_t bytes) {
     return arena->owns(p, bytes);
   };
-  parts.betweenMachines = mesh;
+  components.betweenMachines = mesh;
   // MPI's own network is faster than ours where there is one.
-  if (mesh && engine_ == nullptr) parts.ordered = orderedOf(info, linkKey + 2);
+  if (mesh && engine_ == nullptr) components.ordered = orderedOf(info, linkKey + 2);
   if (mesh) {
-    parts.endTraffic = [link = link_.get(), ranks = info.ranks,
-                        me = config_.rank](const Status& status) {
+    components.endTraffic = [link = link_.get(), ranks = info.ranks,
+                             me = config_.rank](const Status& status) {
       for (const auto rank : ranks) {
         if (rank != me) link->mesh().drop(rank, status);
       }
@@ -281,9 +282,9 @@ Status Runtime::makeSet(std::int32_t id, const SetInfo& info, const std::string&
     options.eagerBytes = config_.eagerBytes;
     options.batchDelay = config_.batchDelay;
     options.planCapacity = static_cast<std::size_t>(config_.planCapacity);
-    parts.sequencer = std::make_unique<control::Sequencer>(std::move(options));
+    components.sequencer = std::make_unique<control::Sequencer>(std::move(options));
   }
-  conductor_->addSet(std::make_unique<conductor::ProcessSet>(std::move(parts), *conductor_));
+  conductor_->addSet(std::make_unique<conductor::ProcessSet>(std::move(components), *conductor_));
   logDebug("built process set " + std::to_string(id) + " of " + rankList(info.ranks) + ", " +
            (mesh ? "between machines" : "in shared memory") + "; rank " +
            std::to_string(info.ranks.front()) + " decides its order");

@@ -65,7 +65,7 @@ launch::plan::JobPlan plan() {
   plan.job = "job";
   plan.secret = "00112233";
   plan.total = 3;
-  plan.bindTo = "core";
+  plan.bindTo = launch::plan::BindTo::kCore;
   plan.folder = "/home";
   plan.command = {"python3", "train.py"};
   plan.settings = {{"FARANDOLE_LOG", "info"}};

@@ -26,7 +26,7 @@ if(FARANDOLE_FUZZ)
   list(TRANSFORM hosts REPLACE "(.+)" "launch/hosts/\\1.cc")
   list(APPEND hosts process/cpu_list.cc)
   set(checks checks checks_inputs checks_limits checks_network checks_software checks_ssh
-    checks_surroundings matrix report)
+    checks_surroundings report)
   list(TRANSFORM checks REPLACE "(.+)" "doctor/\\1.cc")
   list(APPEND checks launch/facts/fact_access.cc launch/facts/facts_request.cc)
 

@@ -260,7 +260,7 @@ class Observer final : public conductor::SetObserver {
  public:
   // Exactly once.
   void completed(const EntryPtr& entry) override { require(!entry->done.exchange(true)); }
-  void ran(const conductor::Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&) override {}
   void broken(Status status) override {
     requireOneLine(status.message());
     over = std::move(status);
@@ -287,7 +287,7 @@ transport::LinkMesh& idleMesh() {
 class Rank {
  public:
   Rank(int me, Input& input) : me_(me), input_(input), switchboard_(idleMesh()) {
-    conductor::ProcessSet::Parts parts;
+    conductor::ProcessSet::Components parts;
     for (int i = 0; i < kMembers; ++i) {
       parts.ranks.push_back(i);
       parts.hosts.push_back("host");

@@ -3,8 +3,8 @@
 
 What a file of src/transport declares is in farandole::transport; src/base is farandole itself. A named namespace inside that
 (`detail`, `wire`) belongs to the folder, and may not have the name of a folder below it. A block that only declares
-classes of another folder is in that folder's namespace. `using namespace` is for literals of the standard library, and
-no file includes the public C++ headers, whose names could otherwise meet those of base.
+classes of another folder, or of another library (CLI::App), is in their namespace. `using namespace` is for literals of the
+standard library, and no file includes the public C++ headers, whose names could otherwise meet those of base.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def complaints(src: Path) -> tuple[int, list[str]]:
                 continue
             if block.name.startswith(home + "::") and block.name not in folders:
                 continue
-            if block.name in folders and not FORWARD.sub("", code[block.begin : block.end]).strip():
+            elsewhere = block.name in folders or block.name.split("::")[0] != "farandole"
+            if elsewhere and not FORWARD.sub("", code[block.begin : block.end]).strip():
                 continue
             found.append(f"{place}:{line(block.begin)}: namespace {block.name} in the folder of {home}")
         for use in DIRECTIVE.finditer(code):

@@ -38,7 +38,7 @@ Result<std::string> makeEchoSecret();
 // serves the visitors. May be destroyed from any thread.
 class EchoListener {
  public:
-  // who: what visitors are told about whom they have reached, authenticated; at most 64 bytes.
+  // who: what visitors learn about whom they have reached, authenticated; at most 64 bytes.
   // kUnavailable if no port of the range is free: the text names them.
   static Result<std::unique_ptr<EchoListener>> open(const std::string& secretHex, PortRange range,
                                                     const std::string& who = {});

@@ -1,7 +1,7 @@
 // The parts of collectFacts; each may be slow or hang, and is called on a thread of its own.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/within.h"
+#include "launch/facts/fact_access.h"
 #include "launch/facts/fact_items.h"
 
 #ifndef FARANDOLE_VERSION
@@ -101,6 +104,12 @@ json collectFacts(const FactsRequest& request) {
   items.collect(facts);
   facts["time"] = unixTime();  // last, so that the reader may compare it with the arrival
   return facts;
+}
+
+std::vector<std::string> ownAddresses() {
+  std::vector<std::string> addresses = linkAddresses({{"interfaces", fact_items::interfaces()}});
+  std::sort(addresses.begin(), addresses.end());
+  return addresses;
 }
 
 }  // namespace farandole::launch::facts

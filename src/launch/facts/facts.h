@@ -4,7 +4,7 @@
 // the JSON travels. It states facts and judges nothing: judging is in checks.h.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +27,9 @@ Result<FactsRequest> factsRequestFromJson(const nlohmann::json& json);
 // Takes at most as long as its slowest item may: 5 s; an item that did not answer is
 // {"timed_out": true}. Thread-safe. See docs/doctor.md for the content.
 nlohmann::json collectFacts(const FactsRequest& request);
+
+// The addresses at which other machines may reach this one, in order of their texts.
+std::vector<std::string> ownAddresses();
 
 // Seconds since 1970, for comparing clocks.
 double unixTime();

@@ -1,4 +1,6 @@
 // The request for a host's facts as JSON, there and back.
+#include <nlohmann/json.hpp>
+
 #include "launch/facts/facts.h"
 
 namespace farandole::launch::facts {

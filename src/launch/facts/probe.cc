@@ -1,5 +1,7 @@
 #include "launch/facts/probe.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/within.h"
 #include "launch/facts/fact_access.h"
 
@@ -131,6 +133,12 @@ json ProbeService::answer(const json& question) {
             {"large_us", times->largeMicroseconds}};
   }
   return failure(Status::invalid("a probe's question that is not understood"));
+}
+
+std::string ProbeService::answerText(const std::string& question) {
+  const json asked = json::parse(question, nullptr, /*allow_exceptions=*/false);
+  const json answered = answer(asked.is_discarded() ? json::object() : asked);
+  return answered.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
 }  // namespace farandole::launch::facts

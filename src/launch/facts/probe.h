@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/clock.h"
@@ -31,7 +31,7 @@ class HostProbe {
   virtual Result<int> openEcho(const std::string& secretHex, PortRange range,
                                const std::string& who, Deadline deadline) = 0;
   virtual void closeEcho() = 0;
-  // From that host to an echo elsewhere.
+  // Visits an echo elsewhere from that host.
   virtual Result<EchoTimes> echoTo(const EchoQuestion& question, Deadline deadline) = 0;
 };
 
@@ -71,6 +71,8 @@ inline constexpr Duration kProbeAnswerTime = std::chrono::seconds(6);
 class ProbeService {
  public:
   nlohmann::json answer(const nlohmann::json& question);
+  // The same for texts; what is not JSON is an empty question.
+  std::string answerText(const std::string& question);
 
  private:
   LocalProbe probe_;

@@ -12,7 +12,7 @@ namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kMostBytes = 64u << 20;
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kReadTimeout{10};
 
 using Hosts = Result<std::vector<HostSpec>>;
 
@@ -36,7 +36,7 @@ Hosts readWords(const Variable& variable, std::string_view text) {
 }
 
 Hosts readSlotFile(const Variable& variable) {
-  auto text = readFile(variable.value, kMostBytes, kPatience);
+  auto text = readFile(variable.value, kMostBytes, kReadTimeout);
   if (!text.ok()) return badVariable(variable, text.status().message());
   return readWords(variable, *text);
 }

@@ -13,7 +13,7 @@ namespace farandole::launch::hosts {
 namespace {
 
 constexpr std::size_t kMostFileBytes = 16u << 20;
-constexpr std::chrono::seconds kFilePatience{10};  // with a pipe in the place of a file
+constexpr std::chrono::seconds kFileTimeout{10};  // with a pipe in the place of a file
 
 constexpr std::string_view kHowToWrite = "; a line is: host, host:N or host slots=N";
 
@@ -131,7 +131,7 @@ Result<std::vector<HostSpec>> parseHostFile(std::string_view text, const std::st
 }
 
 Result<std::vector<HostSpec>> readHostFile(const std::string& path) {
-  auto text = readFile(path, kMostFileBytes, kFilePatience);
+  auto text = readFile(path, kMostFileBytes, kFileTimeout);
   if (!text.ok()) {
     return Status(text.status().code(), "cannot read the host file: " + text.status().message());
   }

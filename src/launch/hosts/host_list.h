@@ -19,8 +19,8 @@ class HostList {
     int firstLine;
   };
 
-  // A host that comes again without slots, having had none before, gets one slot for each mention,
-  // as with Open MPI. If slots were given, what two mentions mean is anybody's guess: nothing is
+  // A host that is repeated without slots, having had none before, gets one slot for each mention,
+  // as with Open MPI. If slots were given, it is not known what two mentions mean: nothing is
   // added and the clash returned. `line` is only remembered.
   std::optional<Clash> add(HostSpec host, int line = 0);
 

@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/slurm_notation.h"
@@ -28,7 +30,7 @@ bool isName(std::string_view text) {
   return true;
 }
 
-// With or without a zone: fe80::1%eth0.
+// The address may have a zone: fe80::1%eth0.
 bool isIpv6(std::string_view text) {
   const auto percent = text.find('%');
   if (percent != std::string_view::npos && !isName(text.substr(percent + 1))) return false;
@@ -180,6 +182,25 @@ std::string formatHosts(const std::vector<HostSpec>& hosts) {
   std::string text;
   for (const HostSpec& host : hosts) text += (text.empty() ? "" : ",") + formatHost(host);
   return text;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(
+    const std::string& text, const std::vector<std::string>& hosts) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    const std::string_view word = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto equals = word.find('=');
+    const bool known = equals != word.npos &&
+                       std::find(hosts.begin(), hosts.end(), word.substr(0, equals)) != hosts.end();
+    if (!known || equals + 1 == word.size()) {
+      return Status::invalid("--advertise " + std::string(word) +
+                             ": expected HOST=ADDRESS with a host of this job");
+    }
+    pairs.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return pairs;
 }
 
 }  // namespace farandole::launch::hosts

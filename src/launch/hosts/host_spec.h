@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -38,5 +39,15 @@ Status checkHostName(std::string_view name);
 // there are none, 1 is printed.
 std::string formatHost(const HostSpec& host);
 std::string formatHosts(const std::vector<HostSpec>& hosts);
+
+// In advice: the ports to pass on to a container where the user has named none. One for each rank
+// of a host is enough.
+inline constexpr char kPortsToPass[] = "29400-29431";
+
+// --advertise: addresses under which hosts are reached from outside,
+// "alpha=203.0.113.5,beta=203.0.113.6". Host and address of each, in the order typed; a host may
+// have several. Every host must be one of `hosts`.
+Result<std::vector<std::pair<std::string, std::string>>> parseAdvertised(
+    const std::string& text, const std::vector<std::string>& hosts);
 
 }  // namespace farandole::launch::hosts

@@ -1,8 +1,8 @@
 // Names to addresses, with a limit for waiting.
 //
 // The resolver has none of its own: where no name server answers (a container without a network to
-// it), it takes ten seconds and more for every name that /etc/hosts does not know, and whoever
-// waits for it answers nobody meanwhile.
+// it), it takes ten seconds and more for every name that /etc/hosts does not know, and a
+// process that waits for it answers no other meanwhile.
 #pragma once
 
 #include <sys/socket.h>

@@ -83,7 +83,7 @@ Result<Guardian> Guardian::start(const process::JobMarks& marks,
 
 void Guardian::dismiss() {
   if (pid_ <= 0) return;
-  // It holds nothing that it would have to put down, and may have been stopped by somebody.
+  // It holds nothing that it would have to give back, and may be stopped (SIGSTOP).
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }

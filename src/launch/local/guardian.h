@@ -40,7 +40,7 @@ class Guardian {
 
  private:
   Guardian(pid_t pid, UniqueFd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
-  pid_t pid_;      // not reaped by anybody else without our owner's knowledge
+  pid_t pid_;      // reaped by no other code without our owner's knowledge
   UniqueFd pipe_;  // closed on exec: no rank keeps it open
 };
 

@@ -22,8 +22,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Helpers of a rank that notice its end by themselves are given this long to do so.
-constexpr auto kLeftoverPatience = milliseconds(250);
-// Somebody who kills one guardian after another gets the better of us.
+constexpr auto kLeftoverLimit = milliseconds(250);
+// More guardians than this are not started: what kills one after another will go on.
 constexpr int kMostGuardians = 100;
 
 // PyTorch gives a tensor that moves into shared memory (DDP's buckets, tensors for workers) a name
@@ -82,7 +82,8 @@ void LocalRanks::replaceGuardian() {
 Status LocalRanks::allowDescriptors(std::size_t ranks, std::size_t hosts, std::size_t logs) {
   // What we use ourselves (some thirty), and what comes and goes while ranks are started.
   constexpr rlim_t kOwn = 48;
-  // Its two pipes, its connection to the agent, and a second one while the first is being replaced.
+  // Its two pipes, its connection to the agent socket, and a second one while the first is being
+  // replaced.
   constexpr rlim_t kEachRank = 4;
   constexpr rlim_t kEachHost = 3;  // ssh's pipes
   const rlim_t needed = kOwn + kEachRank * ranks + kEachHost * hosts + logs;
@@ -184,18 +185,18 @@ int LocalRanks::running() const {
 std::string LocalRanks::endLeftovers(Duration grace, const std::function<void(Duration)>& step,
                                      const std::function<bool()>& hurry) {
   reap();
-  const auto waitFor = [&](Duration patience) {
-    const Deadline deadline = Deadline::after(patience);
+  const auto waitFor = [&](Duration timeout) {
+    const Deadline deadline = Deadline::after(timeout);
     while (anythingLeft() && !deadline.passed() && !hurry()) {
       step(deadline.left(milliseconds(50)));
       reap();
     }
   };
-  waitFor(kLeftoverPatience);
+  waitFor(kLeftoverLimit);
   if (!anythingLeft()) return {};
   leftovers_.signalAll(SIGTERM, guardianPid());
   waitFor(grace);
-  const Deadline deadline = Deadline::after(kKillPatience);
+  const Deadline deadline = Deadline::after(kKillLimit);
   while (anythingLeft() && !deadline.passed()) {
     leftovers_.signalAll(SIGKILL, guardianPid());
     step(milliseconds(10));

@@ -28,7 +28,7 @@
 namespace farandole::launch::local {
 
 // How long a killed process may take to vanish (large memory, a slow disk) before we give it up.
-inline constexpr auto kKillPatience = std::chrono::seconds(10);
+inline constexpr auto kKillLimit = std::chrono::seconds(10);
 
 class LocalRanks {
  public:
@@ -44,7 +44,7 @@ class LocalRanks {
     virtual void rankEnded(bootstrap::RankEnd end, bool ordered) = 0;
     // A child that is no rank.
     virtual void otherEnded(pid_t pid, const siginfo_t& info) = 0;
-    // Somebody has killed the guardian; `status` says whether there is a new one.
+    // The guardian was killed; `status` says whether there is a new one.
     virtual void guardianReplaced(const Status& status) = 0;
   };
 

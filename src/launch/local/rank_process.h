@@ -44,7 +44,7 @@ class RankProcess {
   // nothing was there, or the stream has ended (pipe() is -1 then).
   std::string_view readSome(launch::output::Stream stream);
 
-  // As waitid reported it; without the last lines.
+  // Records the end as waitid reported it, without the last lines.
   const bootstrap::RankEnd& setEnd(const siginfo_t& info);
 
  private:

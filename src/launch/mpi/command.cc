@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "base/text.h"
-#include "launch/ssh/trusted_path.h"
+#include "launch/mpi/templates.h"
 #include "process/machine_identity.h"
 
 namespace farandole::launch::mpi {
 namespace {
 
-// Others, such as exported functions of bash, cannot be set by a shell.
+// Other names, such as those of exported functions of bash, cannot be set by a shell.
 bool isShellName(std::string_view name) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
   return !name.empty() && kLetters.find(name.front()) != std::string_view::npos &&
@@ -112,13 +112,13 @@ StarterCommand starterCommand(const Starter& starter, const launch::plan::JobPla
   const bool ranged = parsePorts(ports, low, high);
   // Variables rather than flags: those of one release are errors in another. PRTE_ is Open MPI 5's.
   if (openMpi) {
-    // Its daemons on the other hosts are told of it too, and refuse to start if they do not find
+    // Its daemons on the other hosts get it too, and refuse to start if they do not find
     // its first word there.
     set("OMPI_MCA_plm_rsh_agent", "/bin/sh " + remoteShell);
     set("PRTE_MCA_plm_ssh_agent", "/bin/sh " + remoteShell);
     set("OMPI_MCA_plm", "rsh");
     set("PRTE_MCA_plm", "ssh");
-    // From here to every host, never from host to host: only here ssh is known to work.
+    // ssh leads from here to every host, never from host to host: only here it is known to work.
     set("OMPI_MCA_plm_rsh_no_tree_spawn", "1");
     set("PRTE_MCA_plm_ssh_no_tree_spawn", "1");
     // The ranks' number and processors are Farandole's business.
@@ -188,44 +188,35 @@ StarterCommand starterCommand(const Starter& starter, const launch::plan::JobPla
 std::string remoteShellScript(const launch::plan::JobPlan& plan,
                               const launch::ssh::SshOptions& options,
                               const std::vector<std::pair<std::string, std::string>>& variables) {
-  std::string script = "#!/bin/sh\nrestore() { :\n";
+  std::string restored;
   for (const auto& [name, value] : variables) {
-    if (isShellName(name)) script += "export " + name + "=" + shellQuoted(value) + "\n";
+    if (isShellName(name)) restored += "\nexport " + name + "=" + shellQuoted(value);
   }
-  script +=
-      "}\n"
-      "while :; do case \"$1\" in -l|-p|-i|-o) shift 2;; -*) shift;; *) break;; esac; done\n"
-      "h=$1; shift\n"
-      "case \"$h\" in\n";
+  std::string hosts;
   for (const launch::plan::HostPlan& host : plan.hosts) {
-    script += shellQuoted(hostWord(host)) + ") ";
+    hosts += "\n" + shellQuoted(hostWord(host)) + ") ";
     if (host.local) {
-      script += "exec /bin/sh -c \"$*\";;\n";
+      hosts += "exec /bin/sh -c \"$*\";;";
       continue;
     }
     std::vector<std::string> words = launch::ssh::sshArguments(host.ssh, options, "");
     words.pop_back();
-    script += "restore; exec";
-    for (const std::string& word : words) script += " " + shellQuoted(word);
-    script += " \"$@\";;\n";
+    hosts += "restore; exec";
+    for (const std::string& word : words) hosts += " " + shellQuoted(word);
+    hosts += " \"$@\";;";
   }
-  return script + "esac\necho \"$h is no host of this job\" >&2\nexit 255\n";
+  return fillTemplate(templates::kRemoteShell, {{"VARIABLES", restored}, {"HOSTS", hosts}});
 }
 
 std::vector<std::string> lenderWords(const std::string& treeId, const std::string& ownPath,
                                      const std::string& job, int seconds) {
-  // What runs here already needs no leave; elsewhere the same path may be anybody's.
-  std::string script =
-      launch::ssh::trustedPathFunction() + "h=" + launch::ssh::kCacheHome +
-      "; w=; o=" + shellQuoted(ownPath) + "; for f in \"${h:+$h/farandole/" + treeId +
-      "/bin/farandole}\" \"$o\" \"$(command -v farandole 2>/dev/null)\"; do "
-      "f=$(readlink -f \"$f\" 2>/dev/null) && test -x \"$f\" || continue; "
-      "if { test \"$f\" = \"$o\" && test \"$(cat /proc/sys/kernel/random/boot_id) $(readlink "
-      "/proc/self/ns/pid)\" = " +
-      shellQuoted(process::machineIdentity()) +
-      "; } || trusted \"$f\"; then exec \"$f\" mpi-lend " + job + " " + std::to_string(seconds) +
-      "; fi; w=\"$w; $no\"; done; "
-      "echo \"there is no farandole on $(hostname) that may be executed$w\" >&2; exit 1";
+  std::string script = launch::ssh::trustedPathFunction() + " " +
+                       fillTemplate(joinLines(templates::kLender),
+                                    {{"OWN", shellQuoted(ownPath)},
+                                     {"ID", treeId},
+                                     {"MACHINE", shellQuoted(process::machineIdentity())},
+                                     {"JOB", job},
+                                     {"SECONDS", std::to_string(seconds)}});
   return {"/bin/sh", "-c", std::move(script)};
 }
 

@@ -8,14 +8,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include "bootstrap/unix_socket.h"
-#include "launch/mpi/own_ports.h"
 #include "launch/mpi/ticket.h"
 #include "mpi_library/mpi_library.h"
 
@@ -52,6 +53,16 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   for (std::string& each : strings) result.push_back(each.data());
   result.push_back(nullptr);
   return result;
+}
+
+constexpr std::string_view kLow = "FI_TCP_PORT_LOW_RANGE=";
+constexpr std::string_view kHigh = "FI_TCP_PORT_HIGH_RANGE=";
+constexpr int kFewest = 2;
+
+int portIn(std::string_view text) {
+  int port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() ? port : 0;
 }
 
 }  // namespace
@@ -112,7 +123,7 @@ int enterMain(const std::vector<std::string>& words) {
 
 int lendMain(const std::vector<std::string>& words) {
   if (words.size() != 3) return complain("mpi-lend is started by farandole run --engine mpi");
-  // Whoever started this looks after it no longer.
+  // The process that started this looks after it no longer.
   const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) return 1;
@@ -156,6 +167,23 @@ int lendMain(const std::vector<std::string>& words) {
   if (!process.ok()) return complain(process.status().message());
   while (!processEnded(process->get())) waitReady(process->get(), POLLIN, Deadline::never());
   return 0;
+}
+
+void narrowPorts(std::vector<std::string>& environment, int localRank, int localSize) {
+  std::string* low = nullptr;
+  std::string* high = nullptr;
+  for (std::string& entry : environment) {
+    if (entry.starts_with(kLow)) low = &entry;
+    if (entry.starts_with(kHigh)) high = &entry;
+  }
+  if (low == nullptr || high == nullptr || localRank < 0 || localRank >= localSize) return;
+  const int first = portIn(std::string_view(*low).substr(kLow.size()));
+  const int last = portIn(std::string_view(*high).substr(kHigh.size()));
+  const int each = (last - first + 1) / localSize;
+  if (first <= 0 || each < kFewest) return;
+  const int begin = first + localRank * each;
+  *low = std::string(kLow) + std::to_string(begin);
+  *high = std::string(kHigh) + std::to_string(begin + each - 1);
 }
 
 }  // namespace farandole::launch::mpi

@@ -20,12 +20,19 @@ namespace farandole::launch::mpi {
 int enterMain(const std::vector<std::string>& words);
 int lendMain(const std::vector<std::string>& words);
 
-// Waits for a lender of this user whose MPI says the same rank, until the deadline, whoever else
-// comes.
+// Waits for a lender of this user whose MPI says the same rank, until the deadline, whatever else
+// connects.
 Result<Ticket> awaitTicket(const std::string& job, int rank, Deadline deadline);
 
 // argv, for this executable, that makes the rank of a settled plan take its ticket before it
 // begins.
 std::vector<std::string> enterWords(const launch::plan::JobPlan& plan);
+
+// libfabric picks a port of its range at random and claims it in two steps, so that two ranks which
+// start at the same time can get in each other's way. Each gets a part of the range of its own.
+//
+// Narrows FI_TCP_PORT_LOW_RANGE and FI_TCP_PORT_HIGH_RANGE in these variables (NAME=value), if they
+// are there and every rank gets at least two ports.
+void narrowPorts(std::vector<std::string>& environment, int localRank, int localSize);
 
 }  // namespace farandole::launch::mpi

@@ -18,7 +18,7 @@ std::string memory(const launch::plan::JobPlan& plan) {
   return "/dev/shm/farandole-mpi-" + plan.job;
 }
 
-// A link is not followed: it could be somebody else's.
+// A link is not followed: it could be that of another user.
 bool isOwnFolder(const std::string& path) {
   struct stat about {};
   return ::lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) &&

@@ -46,7 +46,7 @@ constexpr std::string_view kStarterFamilies[] = {
     "LC_",  "UCX_",  "FI_",  "PSM_", "PSM2_", "PSM3_",   "HWLOC_", "MV2_",  "MVP_",  "SLURM_",
     "PBS_", "PALS_", "LSB_", "LSF_", "SGE_",  "COBALT_", "OAR_",   "CRAY_", "LMOD_", "MODULE",
 };
-// Of MPI's: what an enclosing job has left. The starter would believe that it is part of it.
+// Variables of MPI that an enclosing job has left. The starter would believe that it is part of it.
 constexpr std::string_view kEnclosing[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
 
 bool isStarters(std::string_view name, std::string_view value) {

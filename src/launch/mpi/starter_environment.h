@@ -19,7 +19,7 @@ struct StarterEnvironment {
   std::vector<std::pair<std::string, std::string>> held;
 };
 
-// ours: what the starter is told; the first of a name counts, and outranks the environment.
+// ours: variables for the starter; the first of a name counts, and outranks the environment.
 StarterEnvironment starterEnvironment(const std::vector<std::pair<std::string, std::string>>& ours,
                                       const char* const* environment);
 

@@ -1,5 +1,5 @@
 // StarterProcess: the MPI's own starter while a job runs. It is a child of the launcher; what it
-// prints is kept and only told if it fails. Main thread only.
+// prints is kept and only shown if it fails. Main thread only.
 #pragma once
 
 #include <signal.h>
@@ -40,11 +40,11 @@ class StarterProcess {
   bool running() const { return pid_ > 0; }
   void signal(int number);
 
-  // Whether somebody else has killed it.
+  // Whether another process has killed it.
   bool wasKilled() const { return ended_ && !signalled_ && WIFSIGNALED(waitStatus_); }
 
   // What to say if it has ended although ranks run, once that is no mere coincidence: a rank's end
-  // ends it too, and is told by others.
+  // ends it too, and is reported by others.
   std::optional<std::string> failure(TimePoint now) const;
   std::string describe() const;
 

@@ -32,7 +32,7 @@ class Console {
   // acknowledge() resets it.
   int eventFd() const { return event_.get(); }
   void acknowledge();
-  // So much is waiting for our reader that the ranks should be made to wait too.
+  // Whether so much is waiting for our reader that the ranks should be made to wait too.
   bool congested() const;
   bool idle() const;
   void tellWhenIdle();

@@ -1,10 +1,10 @@
 // OutputPace: lets a stream of output gather for a moment before it is read again.
 //
-// Whoever reads as soon as there is something is woken for every piece that its writer writes, and
-// two such processes take turns on the processor instead of working side by side. After a round
-// that has taken much output, but less than would fill the pipe in a moment, the pipes are left
-// alone for a fifth of a millisecond. A few lines, and a writer that waits for us, are never made
-// to wait.
+// A reader that reads as soon as there is something is woken for every piece that its writer
+// writes, and two such processes take turns on the processor instead of working side by side. After
+// a round that has taken much output, but less than would fill the pipe in a moment, the pipes are
+// left alone for a fifth of a millisecond. A few lines, and a writer that waits for us, are never
+// made to wait.
 #pragma once
 
 #include <algorithm>

@@ -10,14 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace farandole::launch::output {
@@ -30,12 +29,11 @@ struct OutputWriter::Shared {
   std::atomic<std::size_t> pending{0};       // queued or being written
   std::atomic<bool> tellWhenIdle{false};
 
-  std::mutex mutex;
-  std::condition_variable ready;
-  // Guarded by mutex.
-  std::deque<std::pair<Stream, std::string>> queue;
-  std::vector<std::string> spares;
-  bool stop = false;
+  Mutex mutex;
+  Condition ready;
+  std::deque<std::pair<Stream, std::string>> queue GUARDED_BY(mutex);
+  std::vector<std::string> spares GUARDED_BY(mutex);
+  bool stop GUARDED_BY(mutex) = false;
 };
 
 namespace {
@@ -52,7 +50,7 @@ void wake(int fd) {
   [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof(one));
 }
 
-// What is written without waiting for anybody: all of it to an ordinary file, as much as there is
+// What is written without waiting for a reader: all of it to an ordinary file, as much as there is
 // room for to a pipe, nothing where the kernel does not promise it (a terminal, which may be on
 // hold).
 std::size_t writeAtOnce(int fd, const std::string& text) {
@@ -70,10 +68,10 @@ std::size_t writeAtOnce(int fd, const std::string& text) {
 
 // The same, for the launcher itself: in pieces that a pipe which is ready takes as a whole, so that
 // only poll ever waits.
-int writeWithin(int fd, std::string_view text, Duration patience) {
+int writeWithin(int fd, std::string_view text, Duration timeout) {
   while (!text.empty()) {
     pollfd item{fd, POLLOUT, 0};
-    const int ready = ::poll(&item, 1, static_cast<int>(patience / std::chrono::milliseconds(1)));
+    const int ready = ::poll(&item, 1, static_cast<int>(timeout / std::chrono::milliseconds(1)));
     if (ready == 0) return ETIMEDOUT;
     const ssize_t n = ready < 0 ? -1 : ::write(fd, text.data(), std::min(text.size(), kPiece));
     if (n >= 0) {
@@ -93,8 +91,8 @@ int writeAll(int fd, const std::string& text) {
     if (n >= 0) {
       done += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {
-      // Somebody made the shared description non-blocking. The reader decides how long this takes;
-      // poll reports its disappearance.
+      // Another process has made the shared description non-blocking. The reader decides how long
+      // this takes; poll reports its disappearance.
       pollfd item{fd, POLLOUT, 0};
       ::poll(&item, 1, 1000);
     } else if (errno != EINTR) {
@@ -109,14 +107,14 @@ int writeAll(int fd, const std::string& text) {
 OutputWriter::OutputWriter(int wakeFd) : shared_(std::make_shared<Shared>(wakeFd)) {}
 
 OutputWriter::~OutputWriter() {
-  std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   shared_->stop = true;
-  shared_->ready.notify_one();
+  shared_->ready.notifyAll();
 }
 
 void OutputWriter::push(Stream stream, std::string text) {
   if (text.empty() || error(stream) != 0) return;
-  // As long as there is no thread. What ends in an error is tried again by the thread, which tells.
+  // There is no thread yet. What ends in an error is tried again by the thread, which tells.
   if (!started_ && text.size() <= kFew) {
     text.erase(0, writeAtOnce(static_cast<int>(stream) + 1, text));
     if (text.empty()) return;
@@ -129,10 +127,10 @@ void OutputWriter::push(Stream stream, std::string text) {
     // Detached, not joined: it may hang in a write for as long as the reader likes.
     thread->detach();
   }
-  std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   shared_->pending += text.size();
   shared_->queue.emplace_back(stream, std::move(text));
-  shared_->ready.notify_one();
+  shared_->ready.notifyAll();
 }
 
 void OutputWriter::writeHere(Stream stream, const std::string& text) {
@@ -147,7 +145,7 @@ std::size_t OutputWriter::pending() const { return shared_->pending; }
 void OutputWriter::tellWhenIdle() { shared_->tellWhenIdle = true; }
 
 std::string OutputWriter::spare() {
-  std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   if (shared_->spares.empty()) return {};
   std::string text = std::move(shared_->spares.back());
   shared_->spares.pop_back();
@@ -159,18 +157,22 @@ int OutputWriter::error(Stream stream) const {
 }
 
 void OutputWriter::run(const std::shared_ptr<Shared>& shared) {
-  std::unique_lock lock(shared->mutex);
+  const MutexLock lock(shared->mutex);
   while (true) {
     // No deadline: the owner's destructor ends this wait.
-    shared->ready.wait(lock, [&] { return shared->stop || !shared->queue.empty(); });
+    while (!shared->stop && shared->queue.empty()) {
+      shared->ready.wait(shared->mutex, Deadline::never());
+    }
     if (shared->stop) return;
     auto [stream, text] = std::move(shared->queue.front());
     shared->queue.pop_front();
-    lock.unlock();
-    auto& known = shared->errors[static_cast<std::size_t>(stream)];
-    const int error = known != 0 ? 0 : writeAll(static_cast<int>(stream) + 1, text);
-    if (error != 0) known = error;
-    lock.lock();
+    int error = 0;
+    {
+      const MutexUnlock unlocked(shared->mutex);
+      auto& known = shared->errors[static_cast<std::size_t>(stream)];
+      if (known == 0) error = writeAll(static_cast<int>(stream) + 1, text);
+      if (error != 0) known = error;
+    }
     if (shared->stop) return;
     const std::size_t before = shared->pending.fetch_sub(text.size());
     const std::size_t after = before - text.size();

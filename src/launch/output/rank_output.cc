@@ -82,7 +82,7 @@ Status RankOutput::copyTo(const std::string& folder) {
   if (!place.ok()) return place.status();
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
     const char* name = stream == Stream::kOut ? "stdout" : "stderr";
-    // A new file, never somebody else's: what had the name before may be a link to anything.
+    // A new file, never that of another user: what had the name before may be a link to anything.
     ::unlinkat(place->get(), name, 0);
     UniqueFd file(
         ::openat(place->get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -93,7 +93,7 @@ Status RankOutput::copyTo(const std::string& folder) {
   return {};
 }
 
-// Regular files: these writes do not wait for anybody. A full disk loses the copy, not the job.
+// Regular files: these writes wait for no reader. A full disk loses the copy, not the job.
 void RankOutput::writeCopy(UniqueFd& file, std::string_view data) {
   while (file && !data.empty()) {
     const ssize_t n = ::write(file.get(), data.data(), data.size());

@@ -33,7 +33,7 @@ class RankOutput {
   RankOutput(int rank, const OutputFormat& format);
 
   // Also keeps everything, as it came, in folder/rank.N/stdout and stderr, which are created.
-  // Symbolic links that somebody else may have prepared there are not followed.
+  // Symbolic links that another user may have prepared there are not followed.
   Status copyTo(const std::string& folder);
   // Why a part of it could not be kept, and where; 0: nothing is lost.
   int copyError() const { return copyError_; }
@@ -44,7 +44,7 @@ class RankOutput {
   // The rank has ended: appends what is unfinished, completed with a newline.
   void finish(Stream stream, std::string& text);
 
-  // Of both streams, in the order in which they were completed.
+  // The last lines of both streams, in the order in which they were completed.
   std::string lastLines(int count) const;
 
  private:
@@ -56,8 +56,8 @@ class RankOutput {
   Part& part(Stream stream) { return parts_[static_cast<std::size_t>(stream)]; }
   // line may end with a newline.
   void addLine(Part& part, std::string_view line, std::string& text);
-  // As many whole plain lines as there are from begin on, without a carriage return before end;
-  // their bytes.
+  // Adds as many whole plain lines as there are from begin on, without a carriage return before
+  // end; their bytes.
   std::size_t addPlainLines(const Part& part, const char* begin, const char* end,
                             std::string& text);
   void addPiece(Part& part, std::string_view piece, std::string& text);
@@ -68,7 +68,7 @@ class RankOutput {
   int copyError_ = 0;
   bool timestamp_;
   std::string time_;  // of the current feed
-  // Of a large piece only its last lines can be among the rank's last lines.
+  // Only the last lines of a large piece can be among the rank's last lines.
   static constexpr int kMemorable = 64;
   bool memorable_ = true;
   std::array<Part, 2> parts_;

@@ -55,13 +55,6 @@ Binding bindToNodes(int localRanks, const std::vector<process::CpuSet>& nodes) {
 
 }  // namespace
 
-Result<BindTo> parseBindTo(std::string_view word) {
-  if (word == "core") return BindTo::kCore;
-  if (word == "numa") return BindTo::kNuma;
-  if (word == "none") return BindTo::kNone;
-  return Status::invalid("--bind-to " + quoted(word) + ": write core, numa or none");
-}
-
 Binding bindingFor(BindTo bindTo, int localRanks, const process::CpuTopology& topology,
                    const process::CpuSet& allowed) {
   if (localRanks < 1) return {};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "process/cpu_list.h"
 #include "process/cpu_topology.h"
 
@@ -19,7 +20,20 @@ enum class BindTo {
 };
 
 // "core", "numa" or "none".
-Result<BindTo> parseBindTo(std::string_view word);
+inline std::string_view bindToWord(BindTo bindTo) {
+  switch (bindTo) {
+    case BindTo::kNone: break;
+    case BindTo::kCore: return "core";
+    case BindTo::kNuma: return "numa";
+  }
+  return "none";
+}
+inline Result<BindTo> parseBindTo(std::string_view word) {
+  for (const BindTo bindTo : {BindTo::kCore, BindTo::kNuma, BindTo::kNone}) {
+    if (word == bindToWord(bindTo)) return bindTo;
+  }
+  return Status::invalid("--bind-to takes core, numa or none, not " + quoted(word));
+}
 
 struct Binding {
   std::vector<process::CpuSet> sets;  // by local rank; an empty set: not bound

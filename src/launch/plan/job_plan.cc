@@ -35,11 +35,7 @@ namespace {
 Result<Binding> bindingOf(const JobPlan& plan, const process::CpuTopology& topology,
                           const process::CpuSet& allowed) {
   const int ranks = static_cast<int>(plan.ranks.size());
-  if (plan.cpuSets.empty()) {
-    auto bindTo = parseBindTo(plan.bindTo.empty() ? "none" : plan.bindTo);
-    if (!bindTo.ok()) return bindTo.status();
-    return bindingFor(*bindTo, ranks, topology, allowed);
-  }
+  if (plan.cpuSets.empty()) return bindingFor(plan.bindTo, ranks, topology, allowed);
   std::vector<process::CpuSet> sets;
   for (const std::string& text : plan.cpuSets) {
     auto set = process::parseCpuList(text);
@@ -51,9 +47,9 @@ Result<Binding> bindingOf(const JobPlan& plan, const process::CpuTopology& topol
 
 Status settleProcessors(JobPlan& plan, std::vector<std::string>* notes) {
   if (plan.ranks.empty()) return {};
-  const bool bound = !plan.cpuSets.empty() || !plan.bindTo.empty();
-  const bool told = plan.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
-  if (!bound && !told) {
+  const bool bound = !plan.cpuSets.empty() || plan.bindTo != BindTo::kNone;
+  const bool chosen = plan.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
+  if (!bound && !chosen) {
     const int share = std::max(1, process::allowedCpus() / static_cast<int>(plan.ranks.size()));
     for (RankPlan& rank : plan.ranks) rank.threads = share;
   }
@@ -69,7 +65,7 @@ Status settleProcessors(JobPlan& plan, std::vector<std::string>* notes) {
   for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
     const auto local = static_cast<std::size_t>(plan.ranks[i].localRank);
     if (local < binding->sets.size()) plan.ranks[i].cpus = binding->sets[local];
-    if (!told && local < threads.size()) plan.ranks[i].threads = threads[local];
+    if (!chosen && local < threads.size()) plan.ranks[i].threads = threads[local];
   }
   return {};
 }

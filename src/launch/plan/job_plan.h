@@ -1,6 +1,6 @@
 // JobPlan: everything that says what a job is (who runs what, where, under which identity), and
-// nothing about how it is shown or supervised. Plain data: whoever holds a copy may read it from
-// any thread.
+// nothing about how it is shown or supervised. Plain data: a copy may be read from any
+// thread.
 //
 // The launcher's plan holds all ranks; planFor() is the part that one machine is given.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "launch/plan/cpu_sets.h"
 #include "launch/ssh/ssh_command.h"
 
 namespace farandole::launch::plan {
@@ -24,7 +25,7 @@ struct RankPlan {
   std::string host;           // how its machine is called in messages
   std::size_t hostIndex = 0;  // in JobPlan::hosts
   // After settle().
-  int threads = 0;          // to be told to it; 0: the user has
+  int threads = 0;          // OMP_NUM_THREADS; 0: the user has set it
   std::vector<int> cpus{};  // it is bound to; none: all
 };
 
@@ -39,16 +40,16 @@ struct HostPlan {
 struct JobPlan {
   std::string job;            // the mark every process of the job carries in its environment
   std::string secret;         // hex; only ever in the ranks' environment
-  std::string agentAddress;   // where ranks find their agent; known once that has started
+  std::string agentSocket;    // where ranks reach bootstrap; known once it is open
   std::string masterAddress;  // of rank 0, for all ranks; known at the start
   int masterPort = 0;
   int total = 0;    // ranks of the whole job
   int threads = 0;  // of each rank; 0: its share of the machine, unless OMP_NUM_THREADS is set
   int restart = 0;  // how often the job has been started again
   int maxRestarts = 0;
-  std::string folder;                // working directory; "": where the machine's agent stands
-  std::string interfaces;            // the user's choice of network interfaces, "" if none
-  std::string bindTo;                // "core", "numa" or "": not bound
+  std::string folder;      // working directory; "": where the machine's agent stands
+  std::string interfaces;  // the user's choice of network interfaces, "" if none
+  BindTo bindTo = BindTo::kNone;
   std::vector<std::string> cpuSets;  // of local rank 0, 1, … ("0-3,8"): outrank bindTo
   std::vector<std::string> command;  // as typed, until settle()
   std::string program;               // the file that is executed; known after settle()

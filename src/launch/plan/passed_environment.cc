@@ -33,7 +33,7 @@ constexpr std::string_view kFamilies[] = {
     "CCL_",   "UCX_",    "OMPI_MCA_", "PRTE_MCA_", "TF_",      "TORCH_", "PYTORCH_",   "GLOO_",
     "DNNL_",  "ONEDNN_", "IPEX_",     "XLA_",      "KERAS_",   "HF_",    "FARANDOLE_",
 };
-// Of those families: who a rank of a surrounding job is, and its secrets.
+// Variables of those families that say who a rank of a surrounding job is, and its secrets.
 constexpr std::string_view kKeptHere[] = {
     "FARANDOLE_SECRET",   "FARANDOLE_AGENT", "FARANDOLE_JOB",  "FARANDOLE_RUN_", "FARANDOLE_SSH",
     "HOROVOD_SECRET_KEY", "I_MPI_HYDRA_",    "OMPI_MCA_orte_", "TORCHELASTIC_",

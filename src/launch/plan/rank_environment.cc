@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <unordered_set>
 
 #include "launch/plan/passed_environment.h"
-#include "launch/plan/python_path.h"
 
 namespace farandole::launch::plan {
 namespace {
@@ -29,7 +30,7 @@ std::string machines(const JobPlan& p, const RankPlan& r) {
 }
 std::string host(const JobPlan&, const RankPlan& r) { return r.host; }
 std::string job(const JobPlan& p, const RankPlan&) { return p.job; }
-std::string agent(const JobPlan& p, const RankPlan&) { return p.agentAddress; }
+std::string agent(const JobPlan& p, const RankPlan&) { return p.agentSocket; }
 std::string secret(const JobPlan& p, const RankPlan&) { return p.secret; }
 std::string masterAddress(const JobPlan& p, const RankPlan&) { return p.masterAddress; }
 std::string masterPort(const JobPlan& p, const RankPlan&) { return std::to_string(p.masterPort); }
@@ -103,6 +104,40 @@ constexpr struct {
 constexpr std::string_view kForeign[] = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_"};
 // User settings that begin like those.
 constexpr std::string_view kKeptForPmi[] = {"PMIX_MCA_", "PMI_MCA_"};
+
+namespace fs = std::filesystem;
+
+// The folder of the hook in the tree that this process was started from (launch/remote/tree.cc); ""
+// if it has no Python packages.
+std::string hookFolder() {
+  std::error_code error;
+  const fs::path command = fs::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  const fs::path root = command.parent_path().parent_path();
+  fs::path folder = root / "lib" / "farandole" / "python" / "farandole_hooks";
+  return fs::is_regular_file(folder / "sitecustomize.py", error) ? folder.string() : std::string();
+}
+
+// Puts the folder of the start-up hook (python/farandole_hooks) first into PYTHONPATH of this
+// environment ("NAME=value"). That folder holds nothing but the hook, so it hides nothing of the
+// user's; the hook appends the packages behind everything else. A tree without Python packages
+// changes nothing.
+void addPythonPath(std::vector<std::string>& environment) {
+  constexpr std::string_view kName = "PYTHONPATH=";
+  static const std::string folder = hookFolder();
+  if (folder.empty()) return;
+  const auto found =
+      std::find_if(environment.begin(), environment.end(),
+                   [&](const std::string& entry) { return entry.starts_with(kName); });
+  // Not "folder:": Python takes an empty part for the working directory.
+  if (found == environment.end()) {
+    environment.push_back(std::string(kName) + folder);
+  } else if (found->size() == kName.size()) {
+    *found += folder;
+  } else {
+    found->insert(kName.size(), folder + ":");
+  }
+}
 
 }  // namespace
 

@@ -9,11 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/posix.h"
-#include "launch/remote/same_addresses.h"
+#include "launch/facts/facts.h"
 #include "launch/remote/tree.h"
 #include "process/cpus.h"
 #include "process/listening.h"
@@ -67,7 +66,7 @@ Status Agent::prepare() {
   hello.machine = process::machineIdentity();
   hello.sshConnection = variable("SSH_CONNECTION");
   hello.network = process::networkIdentity();
-  hello.addresses = ownAddresses();
+  hello.addresses = launch::facts::ownAddresses();
   hello.cpus = process::allowedCpus();
   if (Result<int> port = launch::plan::freePort(); port.ok()) hello.freePort = *port;
   send(std::string(kGreeting) + treeId() + "\n");
@@ -200,7 +199,7 @@ Status Agent::prepareJob(launch::plan::JobPlan plan) {
   auto server = bootstrap::AgentServer::start(std::move(options));
   if (!server.ok()) return server.status();
   server_ = std::move(*server);
-  plan_.agentAddress = server_->address();
+  plan_.agentSocket = server_->address();
   return {};
 }
 
@@ -248,10 +247,7 @@ void Agent::flushInput() {
 }
 
 void Agent::answer(std::uint64_t id, const std::string& question) {
-  using nlohmann::json;
-  const json asked = json::parse(question, nullptr, /*allow_exceptions=*/false);
-  const json answered = probe_.answer(asked.is_discarded() ? json::object() : asked);
-  send(encode(Type::kReply, answered.dump(-1, ' ', true, json::error_handler_t::replace), id));
+  send(encode(Type::kReply, probe_.answerText(question), id));
 }
 
 void Agent::handleSignals() {
@@ -259,7 +255,7 @@ void Agent::handleSignals() {
     if (*signal == SIGCHLD) {
       ranks_.reap();
     } else if (*signal == SIGTERM) {
-      broken_ = true;  // somebody wants this machine's part to end
+      broken_ = true;  // this machine's part is asked to end
     }
   }
 }
@@ -290,8 +286,8 @@ void Agent::checkTime() {
 void Agent::leave(bool inOrder) {
   if (!server_) return;
   ranks_.signal(SIGKILL);
-  const Deadline patience = Deadline::after(kGoodbye);
-  while (ranks_.running() > 0 && !patience.passed()) step(milliseconds(50));
+  const Deadline deadline = Deadline::after(kGoodbye);
+  while (ranks_.running() > 0 && !deadline.passed()) step(milliseconds(50));
   const std::string left = ranks_.endLeftovers(
       inOrder ? Duration(seconds(2)) : Duration::zero(), [this](Duration limit) { step(limit); },
       [&] { return !inOrder || broken_; });
@@ -344,7 +340,7 @@ void Agent::guardianReplaced(const Status& status) {
 }
 
 void Agent::rankEnded(bootstrap::RankEnd end, bool ordered) {
-  // What it reported before it ended must be told before its end.
+  // What it reported before it ended must be sent before its end.
   if (server_) static_cast<void>(server_->reports());
   passMail();
   send(encodeRankEnded(end, ordered));

@@ -118,10 +118,11 @@ std::string encodeHello(const Hello& hello) {
 
 std::string encodeStart(const launch::plan::JobPlan& plan) {
   std::string body;
-  for (const std::string* text : {&plan.job, &plan.secret, &plan.masterAddress, &plan.folder,
-                                  &plan.interfaces, &plan.bindTo}) {
+  for (const std::string* text :
+       {&plan.job, &plan.secret, &plan.masterAddress, &plan.folder, &plan.interfaces}) {
     appendText(body, *text);
   }
+  appendText(body, plan.bindTo == launch::plan::BindTo::kNone ? "" : bindToWord(plan.bindTo));
   for (const int value : {plan.total, plan.masterPort, plan.threads, plan.restart, plan.maxRestarts,
                           static_cast<int>(plan.hostIndex)}) {
     appendNumber(body, value);
@@ -205,9 +206,15 @@ Result<Hello> decodeHello(std::string_view body) {
 Result<launch::plan::JobPlan> decodeStart(std::string_view body) {
   Reader reader(body);
   launch::plan::JobPlan plan;
-  for (std::string* text : {&plan.job, &plan.secret, &plan.masterAddress, &plan.folder,
-                            &plan.interfaces, &plan.bindTo}) {
+  for (std::string* text :
+       {&plan.job, &plan.secret, &plan.masterAddress, &plan.folder, &plan.interfaces}) {
     *text = reader.text(kMaxWord);
+  }
+  bool sane = true;
+  if (const std::string bindTo = reader.text(kMaxWord); !bindTo.empty()) {
+    auto parsed = launch::plan::parseBindTo(bindTo);
+    sane = parsed.ok() && *parsed != launch::plan::BindTo::kNone;
+    if (sane) plan.bindTo = *parsed;
   }
   int host = 0;
   for (int* value :
@@ -220,7 +227,7 @@ Result<launch::plan::JobPlan> decodeStart(std::string_view body) {
   plan.environment = pairs(reader);
   plan.cpuSets = words(reader);
   const std::uint32_t count = reader.count(24);
-  bool sane = plan.total >= 1 && count >= 1;
+  sane = sane && plan.total >= 1 && count >= 1;
   for (std::uint32_t i = 0; i < count && reader.good(); ++i) {
     launch::plan::RankPlan rank;
     for (int* value :

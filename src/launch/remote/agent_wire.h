@@ -31,7 +31,7 @@ inline constexpr std::string_view kPushFailed = "FARANDOLE-PUSH-FAILED ";
 inline constexpr std::string_view kUnsafe = "FARANDOLE-UNSAFE ";
 inline constexpr std::string_view kDamaged = " damaged: ";
 
-// Output that may be under way before the launcher says that it has been taken.
+// Output that may be in flight before the launcher says that it has been taken.
 inline constexpr std::size_t kOutputWindow = std::size_t{2} << 20;
 inline constexpr std::size_t kInputWindow = std::size_t{256} << 10;
 // Both sides say that they live, and take the other for lost after so much silence.
@@ -46,7 +46,7 @@ enum class Type : std::uint16_t {
   kInput,               // bytes for rank 0's stdin; none: its end
   kCredit,              // u32: so many bytes of output have been taken
   kToRank,              // u32 rank, a frame of the bootstrap: for its connection
-  kRankEndedElsewhere,  // RankEnd: to be told to the ranks here
+  kRankEndedElsewhere,  // RankEnd: to be passed on to the ranks here
   kHold,                // u32: 1 the launcher is being stopped, 0 it goes on
   kFinish,              // nothing more will come: end what is left, and go
   kAsk,                 // a question in JSON; the id is answered with kReply
@@ -61,7 +61,7 @@ enum class Type : std::uint16_t {
   kTaken,       // u32: so many bytes of input have been taken
   kGone,        // text: what the ranks had left behind; the agent ends now
   kReply,       // JSON
-  kNoticed,     // somebody has opened MASTER_PORT: torch.distributed is at work
+  kNoticed,     // a process has opened MASTER_PORT: torch.distributed is at work
   kPrepared,    // the job could be started here
   // both ways
   kBeat = 128,
@@ -75,7 +75,7 @@ struct Frame {
   std::string body;
 };
 Frame fromWire(bootstrap::wire::Frame frame);
-// With a body that still lies in the decoder.
+// A frame whose body still lies in the decoder.
 struct FrameView {
   Type type;
   std::uint64_t id;

@@ -7,6 +7,7 @@
 
 #include "bootstrap/agent_server.h"
 #include "launch/plan/job_plan.h"
+#include "launch/remote/agent_wire.h"
 #include "launch/remote/mailbox.h"
 #include "launch/remote/remote_hosts.h"
 
@@ -26,7 +27,12 @@ class BootstrapRelay {
   void toRank(int rank, std::string frame) { mail_.put(rank, std::move(frame)); }
   // Readable when there are answers; deliver() sends them on.
   int fd() const { return mail_.fd(); }
-  void deliver();
+  void deliver() {
+    for (auto& [rank, frame] : mail_.take()) {
+      RemoteHost* host = hosts_.at(plan_.ranks.at(static_cast<std::size_t>(rank)).hostIndex);
+      if (host != nullptr) host->send(encodeRelay(Type::kToRank, rank, frame));
+    }
+  }
 
   void fromRank(int rank, std::string frame) {
     if (server_ != nullptr) server_->relay(rank, std::move(frame));

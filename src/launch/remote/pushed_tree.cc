@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 using std::chrono::hours;
 
 constexpr char kState[] = "/state";
-// Of the trees that were used before. Whoever goes back and forth between versions keeps them.
+// How many of the trees that were used before are kept, for users who go back and forth between
+// versions.
 constexpr std::size_t kKept = 3;
 // A job on another machine with the same home may have locks that are not seen here.
 constexpr auto kUnused = hours(24);
@@ -169,7 +170,7 @@ void removeUnused(const std::string& cache, const std::string& id) {
     if (state && ::flock(state.get(), LOCK_EX | LOCK_NB) != 0) continue;
     const Unused tree = lookAt(trees[i].root);  // it may just have been used
     if (!usedBefore(tree, tree.known ? kUnused : kUnknown)) continue;
-    // Gone at once for everybody who looks for it.
+    // Gone at once for every process that looks for it.
     const std::string away = cache + "/.new." + fs::path(tree.root).filename().string();
     if (::rename(tree.root.c_str(), away.c_str()) == 0) removeTree(away);
   }

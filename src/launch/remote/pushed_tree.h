@@ -28,7 +28,8 @@ Status checkPushedTree(const std::string& root, const std::string& id);
 // tree stays. Trees that nobody uses any more are removed.
 Status adoptPushedTree(const std::string& root, const std::string& id);
 
-// As long as it is open, the tree at root is not removed. Not open if that is no pushed tree.
+// As long as the descriptor is open, the tree at root is not removed. Not open if that is no pushed
+// tree.
 UniqueFd holdPushedTree(const std::string& root);
 
 }  // namespace farandole::launch::remote

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <span>
 
-#include "launch/ssh/trusted_path.h"
 #include "process/command_lookup.h"
 #include "process/spawn.h"
 
@@ -67,11 +66,6 @@ std::string lastLine(std::string_view text) {
   return std::string(newline == std::string_view::npos ? text : text.substr(newline + 1));
 }
 
-// Inside double quotes of the remote script. What it cannot carry is no path we would install to.
-bool plainPath(const std::string& path) {
-  return path.find_first_of("'\"$`\\!\n") == std::string::npos;
-}
-
 // What to do about it, if its words tell.
 std::string pushAdvice(const std::string& why, std::size_t bytes) {
   if (why.find("No space") != std::string::npos || why.find("quota") != std::string::npos) {
@@ -91,73 +85,6 @@ RemoteHost::RemoteHost(std::size_t index, launch::plan::HostPlan plan, Connectin
 
 RemoteHost::~RemoteHost() { drop(); }
 
-// Finds a tree with our id in the user's cache, or where it lies here (a shared file system), or on
-// the PATH; otherwise asks for it and unpacks what comes. The agent takes over the same pipe.
-// Nothing is executed that others may have written.
-std::string RemoteHost::remoteScript() const {
-  const std::string& id = common_.tree.id;
-  const auto say = [](std::string_view word, std::string_view text) {
-    return "echo \"" + std::string(word) + std::string(text) + "\"";
-  };
-  // x: why the cache is not used, b: what is wrong with the tree in it, w: why others are not used,
-  // v: the version of one that was found.
-  std::string script = launch::ssh::trustedPathFunction() + "h=" + launch::ssh::kCacheHome +
-                       "; d=; x=; b=; w=; v=; if test -n \"$h\" && d=$(readlink -f "
-                       "\"$h/farandole\" 2>/dev/null); then t=$d/" +
-                       id +
-                       "; f=$t/bin/farandole; trusted \"$f\" || { test -n \"$no\" && test -O "
-                       "\"$d\" && chmod go-w \"$d\" 2>/dev/null && trusted \"$f\"; }; case $no in "
-                       "(yes) b=$(\"$f\" agent --check " +
-                       id +
-                       " 2>&1) && exec \"$f\" agent; b=$(echo \"${b:-it does not run}\" | head -n "
-                       "1);; (\"\") test -e \"$t\" && b=\"bin/farandole is missing\";; "
-                       "(*) x=$no;; esac; fi; ";
-  if (common_.push != PushMode::kAlways) {
-    const std::string own = plainPath(common_.tree.command) ? common_.tree.command : "";
-    script +=
-        "for f in \"" + own +
-        "\" \"$(command -v farandole 2>/dev/null)\"; do f=$(readlink -f \"$f\" 2>/dev/null) && "
-        "test -x \"$f\" || continue; if trusted \"$f\"; then test \"$(\"$f\" agent --id "
-        "2>/dev/null)\" = " +
-        id +
-        " && exec \"$f\" agent; v=$(\"$f\" --version 2>/dev/null); else w=\"$w; $no\"; fi; "
-        "done; ";
-  }
-  if (common_.push == PushMode::kNever) {
-    return script + say(kMissing, "${v:-nothing}${b:+; damaged: $b}${x:+; $x}$w") + "; exit 3";
-  }
-  // In pieces, each of which must come in time: when the link is cut, sshd may keep us for hours.
-  // dd, because busybox's head reads more than it passes on.
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
-  const auto piece = [](std::size_t bytes) {
-    return "$k dd bs=" + std::to_string(bytes) + " count=1 iflag=fullblock 2>/dev/null";
-  };
-  std::string receive = "k=$(command -v timeout) && k=\"$k 30\"; i=0; while test $i -lt " +
-                        std::to_string(common_.archiveBytes / kPiece) + " && " + piece(kPiece) +
-                        "; do i=$((i+1)); done";
-  if (common_.archiveBytes % kPiece > 0) receive += "; " + piece(common_.archiveBytes % kPiece);
-  // What is unpacked is the user's alone; the ranks get the umask of a login there. Of tar's
-  // complaints, one for each file, the one that names a cause.
-  script +=
-      "unsafe(){ " + say(kUnsafe, "$1") +
-      "; exit 5; }; bad(){ test -z \"$n\" || rm -rf \"$n\"; e=$(echo \"$e\" | grep -m 1 -e "
-      "\"No space\" -e quota -e Read-only || echo \"$e\" | head -n 1); " +
-      say(kPushFailed, "$d: $e") +
-      "; exit 4; }; n=; test -z \"$x\" || unsafe \"$x\"; test -n \"$h\" || { d=\"its cache\"; "
-      "e=\"neither "
-      "HOME nor XDG_CACHE_HOME is set there\"; bad; }; u=$(umask); umask 077; d=$h/farandole; "
-      "e=$(LC_ALL=C mkdir -p \"$d\" 2>&1) || bad; d=$(readlink -f \"$d\"); t=$d/" +
-      id +
-      "; trusted \"$d\" || unsafe \"$no\"; "
-      // Left by a push that was killed; one that still goes on is younger.
-      "find \"$d\" -maxdepth 1 -name \".new.*\" -mmin +60 -exec rm -rf {} + 2>/dev/null; "
-      "n=$(LC_ALL=C mktemp -d \"$d/.new.XXXXXX\" 2>&1) || { e=$n; n=; bad; }; " +
-      say(kNeed, "$(uname -sm)${b:+" + std::string(kDamaged) + "$b}") + "; e=$({ " + receive +
-      "; } | LC_ALL=C tar -xf - -C \"$n\" 2>&1) && e=$(\"$n/bin/farandole\" agent --adopt " + id +
-      " 2>&1) || bad; umask $u; exec \"$t/bin/farandole\" agent";
-  return script;
-}
-
 void RemoteHost::connect(const process::InheritedSignals& signals, const rlimit& files) {
   drop();
   end_.reset();
@@ -174,7 +101,8 @@ void RemoteHost::connect(const process::InheritedSignals& signals, const rlimit&
   if (Status checked = launch::ssh::checkSshTarget(plan_.ssh, common_.ssh); !checked.ok()) {
     return fail(checked.message());
   }
-  Result<std::string> command = launch::ssh::remoteShell(remoteScript());
+  Result<std::string> command =
+      launch::ssh::remoteShell(agentScript(common_.tree, common_.push, common_.archiveBytes));
   if (!command.ok()) return fail(command.status().message());
   Result<process::ResolvedCommand> ssh =
       process::lookUpCommand(launch::ssh::sshArguments(plan_.ssh, common_.ssh, *command));
@@ -488,13 +416,13 @@ void RemoteHost::tick(TimePoint now) {
   if (state_ == State::kPushing && out_.bytes() != std::exchange(unsent_, out_.bytes())) {
     heard_ = now;
   }
-  const auto patience = state_ == State::kPushing ? common_.startLimit : Duration(kSilence);
+  const auto timeout = state_ == State::kPushing ? common_.startLimit : Duration(kSilence);
   // What it has said may not have been read yet: we may have been busy.
-  if (state_ != State::kConnecting && now - heard_ > patience) ready();
+  if (state_ != State::kConnecting && now - heard_ > timeout) ready();
   if (over()) return;
-  if (state_ != State::kConnecting && now - heard_ > patience) {
+  if (state_ != State::kConnecting && now - heard_ > timeout) {
     return fail("nothing has been heard from it for " +
-                std::to_string(std::chrono::duration_cast<seconds>(patience).count()) + " s");
+                std::to_string(std::chrono::duration_cast<seconds>(timeout).count()) + " s");
   }
   if (state_ >= State::kReady && now >= nextBeat_) {
     nextBeat_ = now + kBeatEvery;

@@ -20,6 +20,7 @@
 #include "base/suspension.h"
 #include "bootstrap/out_buffer.h"
 #include "launch/local/local_ranks.h"
+#include "launch/remote/agent_script.h"
 #include "launch/remote/agent_wire.h"
 #include "launch/remote/tree.h"
 #include "launch/ssh/ssh_command.h"
@@ -27,8 +28,6 @@
 #include "process/signals.h"
 
 namespace farandole::launch::remote {
-
-enum class PushMode { kIfMissing, kAlways, kNever };
 
 // What is the same for all hosts of a job. Outlives them.
 struct Connecting {
@@ -46,7 +45,8 @@ class RemoteHost {
    public:
     virtual ~Listener() = default;
     virtual void hostReady(RemoteHost& host) = 0;
-    // Once; nothing more comes from it. mayPass: trying again may help (its sshd is not up yet).
+    // Called once; nothing more comes from that host. mayPass: trying again may help (its sshd is
+    // not up yet).
     virtual void hostFailed(RemoteHost& host, const std::string& why, bool mayPass) = 0;
     virtual void hostStarted(RemoteHost& host,
                              const std::vector<std::pair<int, int>>& ranksAndPids) = 0;
@@ -59,7 +59,7 @@ class RemoteHost {
     virtual void inputTaken(std::size_t bytes) = 0;
     virtual void storeOpened() = 0;                                            // on MASTER_PORT
     virtual void hostRemarked(RemoteHost& host, const std::string& text) = 0;  // for --verbose
-    virtual void hostWarned(RemoteHost& host, const std::string& text) = 0;    // for everybody
+    virtual void hostWarned(RemoteHost& host, const std::string& text) = 0;    // for every user
   };
   enum class State {
     kIdle,
@@ -84,7 +84,7 @@ class RemoteHost {
   void connect(const process::InheritedSignals& signals, const rlimit& files);
   // Gets ready for all ranks of the plan that are here: what could fail is found out.
   void prepare(const launch::plan::JobPlan& plan);
-  // And starts them.
+  // Starts the ranks that prepare() got ready.
   void start() { send(encode(Type::kGo)); }
   void send(std::string frame);
   // Output that has been taken off our hands.
@@ -96,7 +96,7 @@ class RemoteHost {
   std::size_t index() const { return index_; }
   const std::string& name() const { return plan_.name; }
   launch::ssh::SshTarget& target() { return plan_.ssh; }  // to be settled before connect()
-  // Where ssh finds it, which need not be a name for anybody else.
+  // Where ssh finds it, which need not be a name on any other machine.
   std::string reachedAt() const {
     return plan_.ssh.reachedAt.empty() ? launch::ssh::bareHost(plan_.ssh.host)
                                        : plan_.ssh.reachedAt;
@@ -126,7 +126,6 @@ class RemoteHost {
   void fail(const std::string& why, bool mayPass = false);
   void conclude();
   void flush();
-  std::string remoteScript() const;
 
   const std::size_t index_;
   launch::plan::HostPlan plan_;

@@ -38,7 +38,7 @@ class RemoteHosts {
   bool allOver() const;
   std::vector<std::string> notOver() const;
 
-  // Without their output, what they say may wait.
+  // output: whether what they say is waited for too.
   void addWaits(process::PollRound& round, bool output);
   // After each round: heartbeats, tries again. The bytes that have come in it.
   std::size_t endRound();

@@ -1,19 +1,15 @@
 #include "launch/remote/same_addresses.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "launch/facts/fact_items.h"
-#include "launch/facts/link_addresses.h"
-#include "launch/hosts/advertised.h"
+#include "launch/facts/facts.h"
+#include "launch/hosts/host_spec.h"
+#include "process/machine_identity.h"
 
 namespace farandole::launch::remote {
 
-std::vector<std::string> ownAddresses() {
-  std::vector<std::string> addresses =
-      launch::facts::linkAddresses({{"interfaces", launch::facts::fact_items::interfaces()}});
-  std::sort(addresses.begin(), addresses.end());
-  return addresses;
+HostAddresses addressesHere(const std::string& name, bool advertised) {
+  return {name, process::networkIdentity(), launch::facts::ownAddresses(), {}, advertised};
 }
 
 std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::string& dataPorts) {

@@ -15,8 +15,8 @@ struct HostAddresses {
   bool advertised = false;             // the user has said where
 };
 
-// This machine's, as an agent tells them.
-std::vector<std::string> ownAddresses();
+// Those of this machine, which the job knows by this name.
+HostAddresses addressesHere(const std::string& name, bool advertised);
 
 // What is wrong and what to type, or "". dataPorts: as the user gave them, or "".
 std::string sameAddresses(const std::vector<HostAddresses>& hosts, const std::string& dataPorts);

@@ -1,5 +1,3 @@
-#include "launch/ssh/ssh_advice.h"
-
 #include <cstring>
 
 #include "launch/ssh/ssh_scene.h"

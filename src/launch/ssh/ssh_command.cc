@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/text.h"
+#include "launch/ssh/templates.h"
+
 namespace farandole::launch::ssh {
 namespace {
 
@@ -40,6 +43,8 @@ std::string sshConfigFile() {
   const char* named = std::getenv("FARANDOLE_SSH_CONFIG");
   return named != nullptr ? named : "";
 }
+
+std::string trustedPathFunction() { return joinLines(templates::kTrustedPath); }
 
 std::string bareHost(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
@@ -90,7 +95,8 @@ std::vector<std::string> sshArguments(const SshTarget& target, const SshOptions&
   }
   if (!options.identityFile.empty()) {
     words.insert(words.end(), {"-i", options.identityFile});
-    // Else an agent full of other keys uses up the host's patience (MaxAuthTries) first.
+    // Otherwise an ssh agent full of other keys uses up the attempts that the host allows
+    // (MaxAuthTries).
     set("IdentitiesOnly=yes");
   }
   if (!target.user.empty()) words.insert(words.end(), {"-l", target.user});

@@ -5,9 +5,9 @@
 // line, which ssh prefers: no questions, no terminal, no forwardings, no unknown host keys, and an
 // end within ten seconds when the link is dead.
 //
-// The client speaks at LogLevel INFO because its reasons for a closed connection are told there and
-// not at ERROR. The host's banner comes with them: show ssh's stderr after a failure only, through
-// explainSshFailure (ssh_failure.h).
+// The client speaks at LogLevel INFO because it prints its reasons for a closed connection there
+// and not at ERROR. The host's banner comes with them: show ssh's stderr after a failure only,
+// through explainSshFailure (ssh_failure.h).
 #pragma once
 
 #include <string>
@@ -59,6 +59,20 @@ std::vector<std::string> sshQuestion(const SshTarget& target, const SshOptions& 
 // exclamation mark (csh's history), nor a line end, nor a backslash before another one or at its
 // end (fish): kInvalidArgument.
 Result<std::string> remoteShell(std::string_view script);
+
+// Defines a function for /bin/sh (any that follows POSIX, with coreutils or busybox):
+//
+//   trusted PATH    true if nobody but this user and root can have written what lies there
+//
+// PATH must be absolute and free of symbolic links (readlink -f). Every part of it must belong to
+// this user, to root or to the owner of "/", and nobody else may be able to write it; a folder in
+// which others may write but not replace what is not theirs (/tmp) is good enough on the way, and
+// behind a folder that only its owner may enter the modes do not matter. Afterwards $no is "yes",
+// or empty if there is no such file, or else it says what is wrong and what to type.
+//
+// It is for the beginning of a program that is asked before anything of ours runs there, and that
+// remoteShell() accepts: a blank must follow it.
+std::string trustedPathFunction();
 
 // The host as ssh names it: without the brackets of an IPv6 address.
 std::string bareHost(const std::string& host);

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "launch/ssh/ssh_advice.h"
+#include "launch/ssh/ssh_scene.h"
 
 namespace farandole::launch::ssh {
 namespace {

@@ -53,7 +53,7 @@ struct SshEnd {
   int signal = 0;
 };
 
-// Only for an end that was not success. stderrText is what came from the client (and the remote
+// The end must not be success. stderrText is what came from the client (and the remote
 // command); only the last 64 KiB are looked at.
 SshFailure explainSshFailure(const SshTarget& target, const SshOptions& options, SshEnd end,
                              std::string_view stderrText);

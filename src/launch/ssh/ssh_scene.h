@@ -12,7 +12,7 @@ namespace farandole::launch::ssh {
 // Words for commands (host, portOption, login) are safe to be typed into a shell: the lines may
 // have been written by the other side.
 struct Scene {
-  std::string line;        // the one that told the kind
+  std::string line;        // the one that shows the kind
   std::string name;        // the host as the user knows it
   std::string host;        // where ssh really went: ssh_config may lead elsewhere
   std::string port;        // "22" if nothing says another
@@ -42,5 +42,8 @@ std::string knownHostsFile(const Scene& scene);
 
 // A file as one word for a shell, which is to replace a ~ in it.
 std::string fileWord(const std::string& path);
+
+// What happened and what to type, for each kind of failure (ssh_advice.cc).
+SshFailure advise(SshFailure::Kind kind, const Scene& scene);
 
 }  // namespace farandole::launch::ssh

@@ -11,7 +11,7 @@
 
 namespace farandole::launch::supervise {
 
-// gone: the ranks that the cause is about, its own among them. reports: what the ranks had told
+// gone: the ranks that the cause is about, its own among them. reports: what the ranks had reported
 // when the cause was found.
 std::string failureScreen(const bootstrap::RankEnd& cause, const std::set<int>& gone,
                           const std::vector<bootstrap::AgentServer::RankReport>& reports,

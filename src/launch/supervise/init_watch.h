@@ -1,4 +1,5 @@
-// No silent non-distribution: what the ranks told their agent, held against what was started.
+// No silent non-distribution: what the ranks have reported to bootstrap, compared with what was
+// started.
 #pragma once
 
 #include <optional>

@@ -33,7 +33,7 @@ constexpr auto kLongestStep = milliseconds(1000);
 // How long the other machines' agents may take to clear up before we let go of them.
 constexpr auto kFarewell = seconds(12);
 // How long MPI's starter may take to notice that all its processes have gone.
-constexpr auto kMpiPatience = seconds(3);
+constexpr auto kMpiLimit = seconds(3);
 constexpr int kMostLastLines = 20;
 constexpr std::size_t kLookUpsAtOnce = 64;
 constexpr auto kStatusAfter = seconds(2);
@@ -88,7 +88,7 @@ Status JobRunner::prepare() {
   return relay_.open();
 }
 
-Status JobRunner::startAgent() {
+Status JobRunner::startBootstrap() {
   bootstrap::AgentServer::Options options;
   options.job = plan_.job;
   options.secret = plan_.secret;
@@ -98,11 +98,11 @@ Status JobRunner::startAgent() {
     if (!plan_.hosts[rank.hostIndex].local) options.remoteRanks.push_back(rank.rank);
   }
   options.toOther = [this](int rank, std::string frame) { relay_.toRank(rank, std::move(frame)); };
-  auto agent = bootstrap::AgentServer::start(std::move(options));
-  if (!agent.ok()) return agent.status();
-  agent_ = std::move(*agent);
-  relay_.connect(*agent_);
-  local_.agentAddress = agent_->address();
+  auto server = bootstrap::AgentServer::start(std::move(options));
+  if (!server.ok()) return server.status();
+  bootstrap_ = std::move(*server);
+  relay_.connect(*bootstrap_);
+  local_.agentSocket = bootstrap_->address();
   return {};
 }
 
@@ -154,8 +154,7 @@ void JobRunner::checkAddresses() {
       hosts.push_back({plan.name, hello.network, hello.addresses, host->reachedAt(), advertised});
       launcher = launch::remote::launcherSeenFrom({hello.sshConnection, plan.name});
     } else if (plan.local && !local_.ranks.empty()) {
-      hosts.push_back(
-          {plan.name, process::networkIdentity(), launch::remote::ownAddresses(), {}, advertised});
+      hosts.push_back(launch::remote::addressesHere(plan.name, advertised));
     }
   }
   if (launch::remote::sameAddresses(hosts, {}).empty()) return;
@@ -231,7 +230,7 @@ Status JobRunner::startRanks() {
 Result<int> JobRunner::run() {
   Status started = prepare();
   if (started.ok() && !local_.ranks.empty() && !settled_) started = launch::plan::settle(local_);
-  if (started.ok()) started = startAgent();
+  if (started.ok()) started = startBootstrap();
   if (started.ok()) started = connectHosts();
   if (started.ok() && !interruptedBy_) started = startRanks();
   if (!started.ok() || (starting_ && interruptedBy_)) {
@@ -242,7 +241,7 @@ Result<int> JobRunner::run() {
   nextCheck_ = Clock::now() + milliseconds(250);
   while (runningRanks() > 0) {
     step(kLongestStep);
-    if (ending_ && Clock::now() >= killAt_ + launch::local::kKillPatience)
+    if (ending_ && Clock::now() >= killAt_ + launch::local::kKillLimit)
       break;  // said in conclude()
   }
   checkInit();
@@ -259,7 +258,7 @@ Result<int> JobRunner::run() {
 void JobRunner::abandonStart() {
   if (signals_ && console_) {
     killRanks();
-    while (runningRanks() > 0 && Clock::now() < killAt_ + launch::local::kKillPatience)
+    while (runningRanks() > 0 && Clock::now() < killAt_ + launch::local::kKillLimit)
       step(kLongestStep);
     endMpi();
     finishHosts();
@@ -314,7 +313,7 @@ void JobRunner::step(Duration limit) {
   showStatus();
 }
 
-// On a terminal, once a job is long enough for somebody to wonder.
+// Shows the status on a terminal, once a job has taken long enough for a user to wonder.
 void JobRunner::showStatus() {
   const auto elapsed = std::chrono::duration_cast<seconds>(Clock::now() - start_);
   if (settings_.quiet || elapsed < kStatusAfter || flushing_) return console_->setStatus({});
@@ -358,9 +357,9 @@ void JobRunner::endMpi() {
   for (const int signal : {0, SIGTERM, SIGKILL}) {
     if (signal == 0 && ending_) continue;
     if (signal != 0) mpi_->signal(signal);
-    const Deadline patience = Deadline::after(kMpiPatience);
-    while (mpi_->running() && !patience.passed() && !(giveUpOutput_ && signal != SIGKILL)) {
-      step(patience.left(milliseconds(50)));
+    const Deadline deadline = Deadline::after(kMpiLimit);
+    while (mpi_->running() && !deadline.passed() && !(giveUpOutput_ && signal != SIGKILL)) {
+      step(deadline.left(milliseconds(50)));
     }
   }
 }
@@ -386,16 +385,16 @@ void JobRunner::handleSignal(int signal) {
     case SIGTSTP:
       // Process 1 of a container cannot be stopped, and has no shell that would let it go on.
       if (::getpid() == 1) break;
-      if (agent_) agent_->lookForStopped(false);
+      if (bootstrap_) bootstrap_->lookForStopped(false);
       signalRanks(SIGTSTP);
-      // Or the agents would take our silence for our death.
+      // Otherwise the agents would take our silence for our death.
       remotes_.sendAll(launch::remote::encodeNumber(launch::remote::Type::kHold, 1));
       ::raise(SIGSTOP);
       break;
     case SIGCONT:
       signalRanks(SIGCONT);
       remotes_.sendAll(launch::remote::encodeNumber(launch::remote::Type::kHold, 0));
-      if (agent_) agent_->lookForStopped(true);
+      if (bootstrap_) bootstrap_->lookForStopped(true);
       if (stdin_) stdin_->retry();
       stdinForward_.retry();
       break;
@@ -441,8 +440,8 @@ void JobRunner::ended(bootstrap::RankEnd end, bool ordered) {
   end.lastLines = rank.output.lastLines(kMostLastLines);
   rank.end = end;
   const bool known = cause_.get().has_value();
-  if (!known && !rank.endedWell()) reportsAtCause_ = agent_->reports();
-  agent_->rankEnded(end);
+  if (!known && !rank.endedWell()) reportsAtCause_ = bootstrap_->reports();
+  bootstrap_->rankEnded(end);
   if (!rank.endedWell()) remotes_.sendAll(launch::remote::encodeElsewhere(end));
   // A rank that gives up inside init because another never came is not the cause.
   if (!end.signalled) checkInit();
@@ -463,7 +462,7 @@ void JobRunner::checkInit() {
   if (ending_ || starting_) return;
   std::vector<bool> endedWell;
   for (const RankState& rank : ranks_) endedWell.push_back(rank.endedWell());
-  problem_ = findInitProblem(agent_->reports(), endedWell);
+  problem_ = findInitProblem(bootstrap_->reports(), endedWell);
   if (problem_) beginEnding(SIGTERM);
 }
 
@@ -559,7 +558,7 @@ int JobRunner::conclude() {
                                   launch::output::wantsColour(launch::output::Stream::kErr)));
     return cause_.exitCode();
   }
-  if (plan_.size() > 1 && !storeSeen_ && !anyInitialised(agent_->reports())) {
+  if (plan_.size() > 1 && !storeSeen_ && !anyInitialised(bootstrap_->reports())) {
     const std::string fact =
         "none of the " + std::to_string(plan_.size()) +
         " ranks initialised Farandole or torch.distributed, so they may not have worked together";

@@ -76,7 +76,7 @@ class JobRunner : private launch::local::LocalRanks::Listener,
   };
 
   Status prepare();
-  Status startAgent();
+  Status startBootstrap();
   Status connectHosts();
   Status checkMachines();
   void checkAddresses();
@@ -147,7 +147,7 @@ class JobRunner : private launch::local::LocalRanks::Listener,
   launch::remote::StdinForward stdinForward_;
   launch::remote::BootstrapRelay relay_{
       plan_, remotes_};  // outlives the AgentServer, whose thread uses it
-  std::unique_ptr<bootstrap::AgentServer> agent_;
+  std::unique_ptr<bootstrap::AgentServer> bootstrap_;
   launch::local::LocalRanks locals_;
   launch::remote::RemoteHosts remotes_;
   std::optional<launch::mpi::StarterProcess> mpi_;
@@ -172,7 +172,7 @@ class JobRunner : private launch::local::LocalRanks::Listener,
   Duration runtimeAtCause_{};
   bool outputErrorTold_ = false;
   bool giveUpOutput_ = false;
-  bool flushing_ = false;  // all that remains is that somebody reads our output
+  bool flushing_ = false;  // all that remains is that our output is read
 };
 
 }  // namespace farandole::launch::supervise

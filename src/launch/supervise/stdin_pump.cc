@@ -17,7 +17,8 @@ Result<StdinPump> StdinPump::open() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno("cannot create a pipe", errno);
   pump.rankEnd_.reset(ends[0]);
   pump.pipe_.reset(ends[1]);
-  // Only our end: the flag belongs to the open description, and the ends have one each.
+  // Only our end is non-blocking: the flag belongs to the open description, and the ends have one
+  // each.
   ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
   return pump;
 }

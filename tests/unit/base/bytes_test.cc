@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace farandole {
 namespace {
@@ -37,6 +40,40 @@ TEST(Bytes, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(reader.finished());
   EXPECT_EQ(reader.remainder(), "xy");
   EXPECT_TRUE(reader.finished());
+}
+
+TEST(ByteWriter, WritesTheSameFormIntoMemoryThatIsUsedAgain) {
+  ByteWriter writer;
+  writer.text(std::string(1000, 'x'));
+  writer.clear();
+  writer.integer(std::int32_t{-2});
+  writer.real(1.5);
+  writer.text("ab");
+  writer.integers(std::array<std::int64_t, 2>{1, -1});
+  writer.remainder(std::as_bytes(std::span("xy", 2)));
+  const auto bytes = writer.bytes();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+            "\xfe\xff\xff\xff\x00\x00\x00\x00\x00\x00\xf8\x3f\x02\x00\x00\x00"
+            "ab\x02\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"
+            "xy"s);
+  ByteReader reader(bytes);
+  EXPECT_EQ(reader.integer<std::int32_t>(), -2);
+  EXPECT_EQ(reader.real(), 1.5);
+  EXPECT_EQ(reader.text(2), "ab");
+  EXPECT_EQ(reader.integers(2), (std::vector<std::int64_t>{1, -1}));
+  EXPECT_EQ(reader.remainder(), "xy");
+  EXPECT_TRUE(reader.finished());
+}
+
+TEST(ByteReader, RefusesListsThatAreTooLongForTheLimitOrTheMessage) {
+  ByteWriter writer;
+  writer.integers(std::array<std::int64_t, 2>{1, 2});
+  ByteReader limited(writer.bytes());
+  EXPECT_TRUE(limited.integers(1).empty());
+  EXPECT_FALSE(limited.good());
+  ByteReader cut(writer.bytes().first(19));
+  EXPECT_TRUE(cut.integers(2).empty());
+  EXPECT_FALSE(cut.good());
 }
 
 TEST(ByteReader, YieldsNothingAfterWhatDoesNotFit) {

@@ -16,12 +16,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-LaunchPlan forked(int ranks, std::function<int(int)> body) {
-  LaunchPlan plan;
-  plan.name = "test";
-  plan.ranks = ranks;
-  plan.body = std::move(body);
-  return plan;
+GroupSpec forked(int ranks, std::function<int(int)> body) {
+  GroupSpec spec;
+  spec.name = "test";
+  spec.ranks = ranks;
+  spec.body = std::move(body);
+  return spec;
 }
 
 // Serves with a fixed answer: seconds = rank + 1.
@@ -89,11 +89,11 @@ TEST(RankGroup, ShowsTheLastWordsOfOneThatDies) {
 }
 
 TEST(RankGroup, NamesAProgramThatIsNotThere) {
-  LaunchPlan plan;
-  plan.name = "absent";
-  plan.ranks = 1;
-  plan.commands = {{"/nonexistent/program"}};
-  auto group = RankGroup::start(std::move(plan), Deadline::after(seconds(20)));
+  GroupSpec spec;
+  spec.name = "absent";
+  spec.ranks = 1;
+  spec.commands = {{"/nonexistent/program"}};
+  auto group = RankGroup::start(std::move(spec), Deadline::after(seconds(20)));
   ASSERT_FALSE(group.ok());
   EXPECT_NE(group.status().message().find("/nonexistent/program"), std::string::npos);
 }

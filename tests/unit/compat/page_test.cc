@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "compat/compat.h"
-#include "compat/mca_parameters.h"
+#include "compat/mpirun.h"
 #include "paths.h"
 
 namespace farandole::compat {

@@ -46,9 +46,8 @@ class BatchRunnerTest : public RunningTest {
  protected:
   void start(Kind kind, std::uint64_t position) {
     const auto one = entry(kind);
-    std::vector<conductor::Execution::Part> parts;
-    parts.emplace_back(one, std::make_shared<control::Meta>(one->request.meta));
-    runner_.start(std::move(parts), 0, now_, position);
+    one->agreed = std::make_shared<control::Meta>(one->request.meta);
+    runner_.start({one}, 0, now_, position);
   }
 
   conductor::BatchRunner runner_{engine_, members_, culprits_};
@@ -71,7 +70,7 @@ TEST_F(BatchRunnerTest, RunsABatchToItsEnd) {
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->status.ok());
   EXPECT_FALSE(ended->failed);
-  EXPECT_EQ(ended->run.steps().size(), 1U);
+  EXPECT_EQ(ended->run.executions().size(), 1U);
   EXPECT_FALSE(runner_.runs());
   EXPECT_EQ(runner_.position(), std::nullopt);
   EXPECT_EQ(runner_.executed(), 7U);
@@ -137,7 +136,7 @@ TEST_F(PointToPointTest, AreStartedByTheNextStep) {
   EXPECT_EQ(received.bytes, 12U);
   EXPECT_EQ(received.data, memory_.data());
   EXPECT_THAT(received.shape, ElementsAre(4));
-  EXPECT_THAT(transfers_.takeUnderWay(), IsEmpty());
+  EXPECT_THAT(transfers_.takeInFlight(), IsEmpty());
 }
 TEST_F(PointToPointTest, StayUnderWayUntilTheEngineIsDone) {
   engine_.progress = Progress::kPending;
@@ -167,7 +166,7 @@ TEST_F(PointToPointTest, CanBeTakenBeforeTheyStartAndAfter) {
   transfers_.advance(now_, finished_);
   transfers_.add(second);
   EXPECT_THAT(transfers_.takeNew(), ElementsAre(second));
-  const auto underWay = transfers_.takeUnderWay();
+  const auto underWay = transfers_.takeInFlight();
   ASSERT_EQ(underWay.size(), 1U);
   EXPECT_EQ(underWay[0].entry, first);
   EXPECT_FALSE(transfers_.advance(now_, finished_));

@@ -37,20 +37,20 @@ class ConductorTest : public ::testing::Test {
     options.linkSpin = 0us;
     options.tidy = [this] { ++tidied_; };
     bell_ = std::make_unique<FakeBell>();
-    conductor_ = std::make_unique<Conductor>(*bell_, fates_, network, timeline_, options);
-    conductor::ProcessSet::Parts parts;
-    parts.id = kSet;
-    parts.ranks = {0, 1};
-    parts.hosts = {"here", "here"};
-    parts.me = 1;
+    conductor_ = std::make_unique<Conductor>(*bell_, rankStates_, network, timeline_, options);
+    conductor::ProcessSet::Components components;
+    components.id = kSet;
+    components.ranks = {0, 1};
+    components.hosts = {"here", "here"};
+    components.me = 1;
     auto control = std::make_unique<FakeControl>();
     control_ = control.get();
-    parts.control = std::move(control);
+    components.control = std::move(control);
     auto engine = std::make_unique<FakeEngine>(1, 2);
     engine_ = engine.get();
-    parts.communicator = std::move(engine);
-    parts.isShared = [](const void*, std::size_t) { return false; };
-    conductor_->addSet(std::make_unique<conductor::ProcessSet>(std::move(parts), *conductor_));
+    components.communicator = std::move(engine);
+    components.isShared = [](const void*, std::size_t) { return false; };
+    conductor_->addSet(std::make_unique<conductor::ProcessSet>(std::move(components), *conductor_));
   }
   conductor::EntryPtr submit(const std::string& name) {
     auto entry = std::make_shared<Entry>();
@@ -75,7 +75,7 @@ class ConductorTest : public ::testing::Test {
   }
 
   float memory_[4] = {};
-  FakeFates fates_;
+  FakeRankStates rankStates_;
   observe::Timeline timeline_;
   std::unique_ptr<FakeBell> bell_;
   std::unique_ptr<Conductor> conductor_;
@@ -151,7 +151,7 @@ TEST_F(ConductorTest, ASetIsNotRemovedWhileItIsNeeded) {
 TEST_F(ConductorTest, AFailureEndsEverythingAndIsLeftForTheOthers) {
   const auto entry = submit("a");
   conductor_->fail(Status(Code::kPeerLost, "rank 0 is gone").withRank(0));
-  EXPECT_EQ(fates_.mine, gaveUpBecauseOf(0)) << "at once, whoever drives";
+  EXPECT_EQ(rankStates_.mine, gaveUpBecauseOf(0)) << "at once, whoever drives";
   EXPECT_EQ(conductor_->wait(entry, Deadline::after(20s)), Code::kOk);
   EXPECT_EQ(entry->outcome.status.code(), Code::kPeerLost);
   EXPECT_EQ(control_->leftHere, 0U);
@@ -166,14 +166,14 @@ TEST_F(ConductorTest, ALogThatMakesNoSenseEndsEverything) {
   EXPECT_TRUE(bell_->failed());
   EXPECT_THAT(bell_->failure().message(), HasSubstr("the log makes no sense"));
   EXPECT_EQ(entry->outcome.status.code(), Code::kInternal);
-  EXPECT_EQ(fates_.mine, gaveUpBecauseOf(-1));
+  EXPECT_EQ(rankStates_.mine, gaveUpBecauseOf(-1));
 }
 TEST_F(ConductorTest, AStopEndsWhatIsInFlightAndSaysGoodBye) {
   const auto entry = submit("a");
   conductor_->stop();
   EXPECT_EQ(entry->outcome.status.code(), Code::kShutdown);
   EXPECT_EQ(control_->leftHere, 0U);
-  EXPECT_EQ(fates_.mine, conductor::kStillHere) << "in good order: others say why";
+  EXPECT_EQ(rankStates_.mine, conductor::kStillHere) << "in good order: others say why";
   EXPECT_THAT(told_, ElementsAre("a failed"));
 }
 TEST_F(ConductorTest, AHaltSaysNothingUntilTheStop) {
@@ -195,7 +195,7 @@ TEST_F(ConductorTest, OneThatLeftIsBlamed) {
 TEST_F(ConductorTest, OneThatGaveUpIsBlamedOnlyWhenThisRankHasHadTimeForItsOwnAccount) {
   const auto entry = submit("a");
   control_->left[0] = 0;
-  fates_.marks[0] = gaveUpBecauseOf(7);
+  rankStates_.marks[0] = gaveUpBecauseOf(7);
   EXPECT_FALSE(conductor_->test(entry));
   EXPECT_EQ(conductor_->wait(entry, Deadline::after(20s)), Code::kOk);
   EXPECT_EQ(entry->outcome.status.rank(), 7);

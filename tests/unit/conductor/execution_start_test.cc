@@ -35,12 +35,13 @@ class ExecutionStartTest : public ::testing::Test {
   conductor::Outcome& outcome(std::size_t i = 0) { return entries_[i]->outcome; }
   // joinedHere: this member brings neutral elements.
   Progress run(int joined = 0, bool joinedHere = false) {
-    std::vector<Execution::Part> parts;
+    std::vector<conductor::EntryPtr> batch;
     for (const auto& entry : entries_) {
-      parts.emplace_back(joinedHere ? nullptr : entry,
-                         std::make_shared<control::Meta>(entry->request.meta));
+      batch.push_back(joinedHere ? std::make_shared<conductor::Entry>() : entry);
+      batch.back()->neutral = joinedHere;
+      batch.back()->agreed = std::make_shared<control::Meta>(entry->request.meta);
     }
-    execution_ = std::make_unique<Execution>(engine_, std::move(parts), joined);
+    execution_ = std::make_unique<Execution>(engine_, std::move(batch), joined, TimePoint{});
     return execution_->progress();
   }
 
@@ -51,7 +52,7 @@ class ExecutionStartTest : public ::testing::Test {
   std::unique_ptr<Execution> execution_;
 };
 
-TEST_F(ExecutionStartTest, PartsAreOneOperationOfTheEngine) {
+TEST_F(ExecutionStartTest, EntriesAreOneOperationOfTheEngine) {
   add(Kind::kAllreduce);
   request(1).output = output_.data() + 8;
   EXPECT_EQ(run(), Progress::kDone);

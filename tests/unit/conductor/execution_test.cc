@@ -32,9 +32,8 @@ class ExecutionTest : public ::testing::Test {
     request.output = output_.data();
     request.outputBytes = outputRows * kRowBytes;
     if (kind == Kind::kAlltoall) request.splits = {1, 1, 2};
-    execution_ = std::make_unique<Execution>(
-        engine_,
-        std::vector<Execution::Part>{{entry_, std::make_shared<control::Meta>(request.meta)}}, 0);
+    entry_->agreed = std::make_shared<control::Meta>(request.meta);
+    execution_ = std::make_unique<Execution>(engine_, std::vector{entry_}, 0, TimePoint{});
     end_ = execution_->progress();
     return *execution_;
   }

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "conductor/bell.h"
-#include "conductor/fates.h"
-#include "conductor/leave_mark.h"
 #include "conductor/network.h"
+#include "conductor/rank_states.h"
 
 namespace farandole::test {
 
@@ -61,7 +60,7 @@ class FakeBell final : public conductor::Bell {
   Status failure_;
 };
 
-class FakeFates final : public conductor::Fates {
+class FakeRankStates final : public conductor::RankStates {
  public:
   std::map<std::int32_t, std::uint32_t> marks;
   std::uint32_t mine = conductor::kStillHere;

@@ -26,7 +26,7 @@ class FakeObserver : public conductor::SetObserver {
     done.push_back(entry->request.name);
     outcomes.push_back(entry->outcome.status);
   }
-  void ran(const conductor::Execution&, TimePoint) override { ++batches; }
+  void ran(const conductor::Execution&) override { ++batches; }
   void broken(Status status) override {
     if (brokenBy.ok()) brokenBy = std::move(status);  // what follows from it does not count
   }

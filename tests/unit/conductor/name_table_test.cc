@@ -51,15 +51,15 @@ class NameTableTest : public ::testing::Test {
     control::Define define{{index, 1}, name, std::move(meta)};
     names_.define(define);
   }
-  // The names of the parts, or "?" where they do not belong to what was submitted.
-  std::vector<std::string> parts(std::vector<std::uint32_t> indices, bool joinedHere = false) {
+  // The names of the entries, or "?" where they do not belong to what was submitted.
+  std::vector<std::string> entries(std::vector<std::uint32_t> indices, bool joinedHere = false) {
     control::Batch batch;
     for (const auto index : indices) batch.plans.push_back({index, 1});
     if (joinedHere) batch.joined = {1};
-    std::vector<conductor::Execution::Part> parts;
-    if (!names_.partsOf(batch, joinedHere, parts)) return {"?"};
+    std::vector<EntryPtr> entries;
+    if (!names_.entriesOf(batch, joinedHere, entries)) return {"?"};
     std::vector<std::string> shown;
-    for (const auto& part : parts) shown.push_back(part.entry ? part.entry->request.name : "-");
+    for (const auto& each : entries) shown.push_back(each->neutral ? "-" : each->request.name);
     return shown;
   }
   std::vector<std::string> told() {
@@ -185,14 +185,14 @@ TEST_F(NameTableTest, WhatIsInFlightCanBeWithdrawn) {
 }
 TEST_F(NameTableTest, WhatTheSequencerKnowsIsRetracted) {
   const auto first = publishOrdered("a", 0);
-  EXPECT_FALSE(names_.takeBack(first));
+  EXPECT_FALSE(names_.retract(first));
   EXPECT_THAT(told(), ElementsAre("announce a", "retract a"));
 }
 TEST_F(NameTableTest, WhatWaitsHereIsTakenBackAtOnce) {
   publish("a");
   const auto waiting = publishOrdered("a", 0);
-  EXPECT_TRUE(names_.takeBack(waiting));
-  EXPECT_FALSE(names_.takeBack(waiting)) << "twice";
+  EXPECT_TRUE(names_.retract(waiting));
+  EXPECT_FALSE(names_.retract(waiting)) << "twice";
   told();
   names_.take("a");
   EXPECT_THAT(told(), IsEmpty());
@@ -200,7 +200,7 @@ TEST_F(NameTableTest, WhatWaitsHereIsTakenBackAtOnce) {
 TEST_F(NameTableTest, ARetractionIsRepeatedBehindAnAnnouncementThatWasMissing) {
   define(0, "a");
   const auto first = publishOrdered("a", 0);
-  names_.takeBack(first);
+  names_.retract(first);
   names_.resend({0, 1});
   EXPECT_THAT(told(), ElementsAre("repeat 0.1", "retract a", "announce a", "retract a"));
 }
@@ -210,22 +210,22 @@ TEST_F(NameTableTest, ABatchIsOfWhatWasSubmitted) {
   publish("b");
   define(0, "a");
   define(1, "b");
-  EXPECT_THAT(parts({1, 0}), ElementsAre("b", "a"));
-  EXPECT_THAT(parts({1, 0}, true), ElementsAre("-", "-")) << "neutral elements instead";
+  EXPECT_THAT(entries({1, 0}), ElementsAre("b", "a"));
+  EXPECT_THAT(entries({1, 0}, true), ElementsAre("-", "-")) << "neutral elements instead";
 }
 TEST_F(NameTableTest, ABatchOfWhatWasNotIsRefused) {
-  EXPECT_THAT(parts({0}), ElementsAre("?")) << "no such plan";
+  EXPECT_THAT(entries({0}), ElementsAre("?")) << "no such plan";
   define(1, "a");
-  EXPECT_THAT(parts({0}), ElementsAre("?")) << "never defined";
-  EXPECT_THAT(parts({1}), ElementsAre("?")) << "nothing in flight";
+  EXPECT_THAT(entries({0}), ElementsAre("?")) << "never defined";
+  EXPECT_THAT(entries({1}), ElementsAre("?")) << "nothing in flight";
   publish("a", meta(Kind::kAllreduce, {5}));
-  EXPECT_THAT(parts({1}), ElementsAre("?")) << "of another shape";
+  EXPECT_THAT(entries({1}), ElementsAre("?")) << "of another shape";
 }
 TEST_F(NameTableTest, ABatchHasEachPlanOnce) {
   publish("a");
   define(0, "a");
-  EXPECT_THAT(parts({0, 0}), ElementsAre("?"));
-  EXPECT_THAT(parts({0}), ElementsAre("a"));
+  EXPECT_THAT(entries({0, 0}), ElementsAre("?"));
+  EXPECT_THAT(entries({0}), ElementsAre("a"));
 }
 TEST_F(NameTableTest, ABatchIsFusibleOrAWholeGroup) {
   Meta one = meta();
@@ -234,7 +234,7 @@ TEST_F(NameTableTest, ABatchIsFusibleOrAWholeGroup) {
   publish("b", other);
   define(0, "a", one);
   define(1, "b", other);
-  EXPECT_THAT(parts({0, 1}), ElementsAre("?"));
+  EXPECT_THAT(entries({0, 1}), ElementsAre("?"));
   names_.takeAll();
   one.group = other.group = 9;
   one.groupSize = other.groupSize = 2;
@@ -242,7 +242,7 @@ TEST_F(NameTableTest, ABatchIsFusibleOrAWholeGroup) {
   publish("b", other);
   define(0, "a", one);
   define(1, "b", other);
-  EXPECT_THAT(parts({0, 1}), ElementsAre("a", "b"));
+  EXPECT_THAT(entries({0, 1}), ElementsAre("a", "b"));
 }
 
 TEST_F(NameTableTest, EverythingCanBeTaken) {

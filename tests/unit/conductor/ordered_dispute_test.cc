@@ -87,7 +87,7 @@ TEST(OrderedDispute, NobodyIsToldBeforeTheOperationIsTakenBack) {
   EXPECT_TRUE(group[1].takeDisputed().empty());  // once is enough
   EXPECT_EQ(group.underWay(1, 0), 0U);
   EXPECT_TRUE(finished.empty());
-  group[1].channel().takenBack(*entry);
+  group[1].channel().retracted(*entry);
   EXPECT_EQ(group.underWay(1, 0), 1U);
   ASSERT_TRUE(group[1].step(finished).ok());
   ASSERT_EQ(finished.size(), 1U);
@@ -161,7 +161,7 @@ TEST(OrderedDispute, GivesBackWhatTheSequencerHasNotAnyMore) {
   group.submit(1, sum("x"));
   group.deliver(1, 0);
   ASSERT_TRUE(group[0].step(finished).ok());
-  group[0].channel().takenBack(*entry);
+  group[0].channel().retracted(*entry);
   EXPECT_THAT(group[0].takeAll(), ElementsAre(entry));
 }
 

@@ -81,7 +81,7 @@ class OrderedMembers {
         if (!status.ok()) failure = status;
         // The sequencer gives everything back.
         for (const auto& entry : (*this)[i].takeDisputed()) {
-          (*this)[i].channel().takenBack(*entry);
+          (*this)[i].channel().retracted(*entry);
         }
       }
     }

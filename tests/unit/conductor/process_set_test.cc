@@ -29,19 +29,19 @@ class ProcessSetTest : public ::testing::Test, public conductor::SetObserver {
 
   // That member of a set of that size. Member 0 is the sequencer.
   void become(int me, int size) {
-    ProcessSet::Parts parts;
+    ProcessSet::Components components;
     control::Sequencer::Options options;
     for (int rank = 0; rank < size; ++rank) {
-      parts.ranks.push_back(rank);
-      parts.hosts.emplace_back("here");
+      components.ranks.push_back(rank);
+      components.hosts.emplace_back("here");
       options.memberNames.push_back("rank " + std::to_string(rank));
     }
-    parts.me = me;
-    parts.control = std::make_unique<FakeControl>();
-    parts.communicator = std::make_unique<FakeEngine>(me, size);
-    if (me == 0) parts.sequencer = std::make_unique<control::Sequencer>(std::move(options));
-    parts.isShared = [](const void*, std::size_t) { return false; };
-    set_ = std::make_unique<ProcessSet>(std::move(parts), *this);
+    components.me = me;
+    components.control = std::make_unique<FakeControl>();
+    components.communicator = std::make_unique<FakeEngine>(me, size);
+    if (me == 0) components.sequencer = std::make_unique<control::Sequencer>(std::move(options));
+    components.isShared = [](const void*, std::size_t) { return false; };
+    set_ = std::make_unique<ProcessSet>(std::move(components), *this);
   }
 
   void completed(const EntryPtr& entry) override {
@@ -49,7 +49,7 @@ class ProcessSetTest : public ::testing::Test, public conductor::SetObserver {
     if (failure_.ok()) failure_ = entry->outcome.status;
     outcomes_.push_back(entry->outcome.status);
   }
-  void ran(const conductor::Execution&, TimePoint) override {}
+  void ran(const conductor::Execution&) override {}
   void broken(Status status) override {
     if (broken_.ok()) broken_ = std::move(status);  // what follows from it does not count
   }

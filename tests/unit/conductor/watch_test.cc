@@ -79,8 +79,8 @@ class WatchTest : public ::testing::Test, public WatchListener {
   }
   void TearDown() override { watch_.reset(); }
   void fail(Status status) override { one_->fail(std::move(status)); }
-  void runs(TimePoint, bool suspended) override {
-    if (!suspended) runs_.fetch_add(1);
+  void runs(TimePoint, bool wasStopped) override {
+    if (!wasStopped) runs_.fetch_add(1);
   }
   void watch() {
     Watch::Options options;
@@ -136,7 +136,7 @@ TEST_F(WatchTest, RankOfThisMachineIsNamedIfItWasFirst) {
 }
 
 TEST_F(WatchTest, RankThatHasLeftIsNoCause) {
-  marks_->told(2, kLeftInGoodOrder);
+  marks_->note(2, kLeftInGoodOrder);
   peer_.end();
   watch();
   watch_->rankEnded(connectionLost(2));
@@ -171,9 +171,9 @@ TEST_F(WatchTest, MarkOfAnotherRankIsNoLeave) {
 TEST_F(WatchTest, MarkThatBlamesNobodyInThisJobIsNone) {
   zeroLeaves(gaveUpBecauseOf(3));
   EXPECT_EQ(marks_->of(0), kStillHere);
-  marks_->told(2, gaveUpBecauseOf(3));
+  marks_->note(2, gaveUpBecauseOf(3));
   EXPECT_EQ(marks_->of(2), kStillHere);
-  marks_->told(2, gaveUpBecauseOf(-1));
+  marks_->note(2, gaveUpBecauseOf(-1));
   EXPECT_EQ(marks_->of(2), gaveUpBecauseOf(-1));
 }
 

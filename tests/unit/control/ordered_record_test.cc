@@ -106,16 +106,16 @@ TEST(OrderedHead, SurvivesItsByteFormAndIsRefusedIfItIsNotWhole) {
 class Agreement : public ::testing::Test {
  protected:
   // Member i has shape {shapes[i]}.
-  std::optional<Dissent> of(const std::vector<std::int64_t>& shapes) {
+  std::optional<Disagreement> of(const std::vector<std::int64_t>& shapes) {
     metas_.assign(shapes.size(), Meta());
-    std::vector<Voice> voices;
+    std::vector<MemberMeta> metas;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       metas_[i].shape = {shapes[i]};
-      voices.push_back({static_cast<int>(i), &metas_[i]});
+      metas.push_back({static_cast<int>(i), &metas_[i]});
       names.push_back("rank " + std::to_string(i));
     }
-    return dissent("loss", voices, names);
+    return disagreementAbout("loss", metas, names);
   }
 
  private:

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "doctor/matrix.h"
+#include <nlohmann/json.hpp>
+
+#include "doctor/report.h"
 #include "process/command_lookup.h"
 
 namespace farandole::doctor {

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "doctor/diagnosis.h"
+#include "doctor/doctor_command.h"
 #include "doctor/report.h"
 #include "unit/launch/ssh/test_sshd.h"
 

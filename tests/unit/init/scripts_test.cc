@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
-#include "init/fill.h"
+#include "base/text.h"
 #include "init/tool.h"
 #include "unit/init/scratch.h"
 
@@ -19,11 +19,11 @@ using namespace std::chrono_literals;
 std::vector<ClusterSpec> variants() {
   std::vector<ClusterSpec> out;
   for (const Gpu gpu : {Gpu::kNone, Gpu::kIntel, Gpu::kNvidia}) {
-    for (const Engine engine : {Engine::kDocker, Engine::kPodman}) {
+    for (const ContainerRuntime runtime : {ContainerRuntime::kDocker, ContainerRuntime::kPodman}) {
       ClusterSpec spec = sampleSpec();
       spec.gpu = gpu;
-      spec.engine = engine;
-      spec.uid = engine == Engine::kDocker ? 1000 : 0;
+      spec.runtime = runtime;
+      spec.uid = runtime == ContainerRuntime::kDocker ? 1000 : 0;
       if (gpu != Gpu::kNone) {
         spec.interface = "eth0";
         spec.dataFolder = "/my data";
@@ -191,8 +191,8 @@ TEST(InitCompose, IsYamlThatNamesTheSameThings) {
 }
 
 TEST(InitFill, ValuesAreNotTemplates) {
-  EXPECT_EQ(fill("a@B@c@D@@", {{"B", "@D@"}, {"D", "x"}}), "a@D@cx@");
-  EXPECT_EQ(fill("\"$@\" ${a[@]} @B@", {{"B", "1"}}), "\"$@\" ${a[@]} 1");
+  EXPECT_EQ(fillTemplate("a@B@c@D@@", {{"B", "@D@"}, {"D", "x"}}), "a@D@cx@");
+  EXPECT_EQ(fillTemplate("\"$@\" ${a[@]} @B@", {{"B", "1"}}), "\"$@\" ${a[@]} 1");
   EXPECT_EQ(composeString("a\"$b\\"), "\"a\\\"$$b\\\\\"");
 }
 

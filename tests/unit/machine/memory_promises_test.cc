@@ -33,7 +33,7 @@ class Machine {
       return used < bytes_ ? bytes_ - used : 0;
     };
     options.ended = [this](int which) { return dead_ == which; };
-    options.patience = 20s;
+    options.timeout = 20s;
     return MemoryPromises(board_, std::move(options));
   }
 

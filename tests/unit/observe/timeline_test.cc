@@ -76,7 +76,7 @@ TEST_F(TimelineTest, RecordsEventsOfOneRank) {
   const TimelineArgument arguments[] = {{"bytes", 4096}, {"dtype", std::string_view("float32")}};
   timeline.event("grad.0", "allreduce", 1'000'500, 1'003'000, arguments, 2);
   timeline.mark("cycle", "conductor", 1'004'001);
-  timeline.nameLane(2, "engine");
+  timeline.nameTrack(2, "engine");
   ASSERT_TRUE(timeline.stop().ok());
   EXPECT_FALSE(timeline.enabled());
 

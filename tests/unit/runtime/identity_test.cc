@@ -63,7 +63,7 @@ TEST_F(IdentityTest, AloneWithoutAnything) {
   auto alone = identity();
   ASSERT_TRUE(alone.ok());
   EXPECT_EQ(alone->config.size, 1);
-  EXPECT_FALSE(alone->meeting);
+  EXPECT_FALSE(alone->store);
 }
 
 TEST_F(IdentityTest, TorchrunTellsEverything) {
@@ -75,12 +75,12 @@ TEST_F(IdentityTest, TorchrunTellsEverything) {
   EXPECT_EQ(found->config.localRank, 1);
   EXPECT_EQ(found->config.localSize, 2);
   EXPECT_EQ(found->config.machine, 1);
-  ASSERT_TRUE(found->meeting);
-  EXPECT_EQ(found->meeting->address, "alpha");
+  ASSERT_TRUE(found->store);
+  EXPECT_EQ(found->store->address, "alpha");
   // torchrun itself holds MASTER_PORT.
-  EXPECT_EQ(found->meeting->port, 29501);
+  EXPECT_EQ(found->store->port, 29501);
   variables_["FARANDOLE_PORT"] = "31000";
-  EXPECT_EQ(identity()->meeting->port, 31000);
+  EXPECT_EQ(identity()->store->port, 31000);
 }
 
 TEST_F(IdentityTest, OurLauncherOutranksIt) {
@@ -92,7 +92,7 @@ TEST_F(IdentityTest, OurLauncherOutranksIt) {
   auto found = identity();
   ASSERT_TRUE(found.ok()) << found.status().message();
   EXPECT_EQ(found->config.size, 2);
-  EXPECT_FALSE(found->meeting);
+  EXPECT_FALSE(found->store);
 }
 
 TEST_F(IdentityTest, TwoAttemptsAreTwoJobs) {

@@ -40,8 +40,8 @@ TEST(SlurmStep, SaysWhoARankIs) {
   EXPECT_EQ(identity->config.localRank, 0);
   EXPECT_EQ(identity->config.localSize, 1);
   EXPECT_EQ(identity->config.machine, 1);
-  ASSERT_TRUE(identity->meeting.has_value());
-  EXPECT_EQ(identity->meeting->address, "node07");
+  ASSERT_TRUE(identity->store.has_value());
+  EXPECT_EQ(identity->store->address, "node07");
   EXPECT_THAT(identity->config.job, HasSubstr("slurm-4711.2"));
 }
 
@@ -52,7 +52,7 @@ TEST(SlurmStep, OthersHaveTheLastWord) {
     variables[name] = value;
     auto identity = identify(environment(variables));
     ASSERT_TRUE(identity.ok()) << name;
-    EXPECT_FALSE(identity->meeting.has_value()) << name;
+    EXPECT_FALSE(identity->store.has_value()) << name;
   }
 }
 
