@@ -1,7 +1,7 @@
 // The byte form of messages: integers are little-endian, a text follows its length of four bytes, a
 // list the number of its elements. Messages are written to the end of a string, or by a ByteWriter
 // where the same memory is used for one message after another. A ByteReader reads both. Integers at
-// fixed places: base/little_endian.h.
+// fixed places are in base/little_endian.h.
 #pragma once
 
 #include <bit>

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
-// A few milliseconds behind Clock::now() at most, and cheaper.
+// At most a few milliseconds behind Clock::now(), and cheaper.
 inline TimePoint coarseNow() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

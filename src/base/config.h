@@ -37,7 +37,7 @@ struct Config {
   std::string agent;   // the agent's socket
   std::string secret;  // hex; proves membership of the job
 
-  // Behaviour.
+  // How the rank behaves.
   std::chrono::milliseconds startTimeout{30'000};
   std::int64_t fusionBytes = 64 << 20;
   std::int64_t eagerBytes = 256 << 10;
@@ -53,7 +53,7 @@ struct Config {
   std::int64_t arenaBytes = 0;
   std::string simd;
 
-  // Between machines.
+  // What holds between machines.
   EngineChoice engine = EngineChoice::kAuto;
   bool hierarchy = true;                 // shared memory inside machines, the engine between them
   std::string wireSecurity = "encrypt";  // encrypt, integrity or handshake
@@ -61,10 +61,10 @@ struct Config {
   int firstPort = 0;                     // 0: any
   int lastPort = 0;
   std::string bind;                     // address to listen on; empty: all
-  std::vector<std::string> advertise;   // addresses the others are told; empty: what is found
+  std::vector<std::string> advertise;   // addresses that the other ranks get; empty: what is found
   std::vector<std::string> interfaces;  // only these; empty: all
   int lanes = 1;                        // connections per pair of ranks
-  std::string congestion = "auto";      // of TCP between machines: auto, system or a name
+  std::string congestion = "auto";      // TCP's congestion control: auto, system or a name
 
   LogLevel logLevel = LogLevel::kWarning;
 

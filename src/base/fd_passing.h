@@ -1,5 +1,5 @@
-// Bytes together with descriptors, over a unix socket. Nothing here waits, and nothing is kept: who
-// calls decides what to do when the socket is not ready. Thread-safe.
+// Bytes together with descriptors, over a unix socket. Nothing here waits or keeps state: the
+// caller decides what to do if the socket is not ready. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace farandole {
 
-// The most descriptors of one message.
+// The largest number of descriptors in one message.
 inline constexpr std::size_t kMostPassedFds = 252;
 
 // As sendmsg: how many bytes, or -1 and errno (EAGAIN: not now). The descriptors, of which there

@@ -16,7 +16,7 @@ namespace farandole {
 Result<std::string> readFile(const std::string& path, std::size_t most,
                              std::chrono::milliseconds timeout) {
   const Deadline deadline = Deadline::after(timeout);
-  // Not blocking: a pipe nobody writes to must not hold us for ever.
+  // Non-blocking, because a pipe without a writer must not block this process.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return Status::fromErrno(path, errno);
   std::string text;
@@ -29,7 +29,7 @@ Result<std::string> readFile(const std::string& path, std::size_t most,
         return Status::invalid(path + ": longer than " + std::to_string(most) + " bytes");
       }
       text.append(buffer, static_cast<std::size_t>(n));
-      // Only a pipe can go on for ever, and that one is cut off by its size.
+      // Only a pipe can be endless, and its size is limited.
       continue;
     }
     if (errno != EAGAIN && errno != EINTR) return Status::fromErrno(path, errno);

@@ -1,4 +1,4 @@
-// Files that others wrote, or that others could exchange.
+// Files that others wrote, or that others could replace.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ Result<std::string> readFile(const std::string& path, std::size_t most,
 // read.
 std::string readSmall(const std::string& path);
 
-// True if path is a symbolic link that this user (or root) has made, in a folder where nobody else
-// could have exchanged it. Any other link may be a trap: its maker chooses a file of ours to be
+// True if path is a symbolic link that this user (or root) has made, in a folder where no other
+// user could have replaced it. Any other link may be a trap: its maker chooses a file of ours to be
 // overwritten.
 bool isOwnLink(const std::string& path);
 

@@ -15,8 +15,8 @@ std::string limitOf(decltype(RLIMIT_NOFILE) resource) {
   return limit.rlim_cur == RLIM_INFINITY ? "any number of" : std::to_string(limit.rlim_cur);
 }
 
-// The number in pids.max of this process's own group, or empty: none, or not to be seen. The path
-// may name folders outside of this container's view, which is then the root.
+// The number in pids.max of this process's own group, or empty: there is none, or it cannot be
+// read. The path may name folders outside of this container's view, which is then the root.
 std::string containerTasks() {
   std::ifstream groups("/proc/self/cgroup");
   std::string line;
@@ -51,7 +51,7 @@ std::string describeTaskLimits() {
 bool canOpen(std::size_t files) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
-  // The limit is one of numbers. Needs no descriptor itself, unlike a look into /proc.
+  // The limit is on descriptor numbers. This needs no descriptor itself, unlike reading /proc.
   for (rlim_t fd = 0; fd < limit.rlim_cur && files > 0; ++fd) {
     if (::fcntl(static_cast<int>(fd), F_GETFD) < 0 && errno == EBADF) --files;
   }

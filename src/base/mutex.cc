@@ -5,19 +5,19 @@
 namespace farandole {
 namespace {
 
-// Sections are short: most are over before a thread could fall asleep.
+// Critical sections are short: most end before a thread could fall asleep.
 constexpr int kLooks = 50;
 
 }  // namespace
 
-// Not checked: what takes it in the end is an exchange of the word.
+// Not checked, because an exchange of the word is what takes the lock in the end.
 void Mutex::lockWhenFree() NO_THREAD_SAFETY_ANALYSIS {
   for (int i = 0; i < kLooks; ++i) {
     relax();
     if (word_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
   }
-  // Whoever sleeps cannot know whether it is the last one, so whoever has slept leaves the mark: at
-  // worst somebody is woken for nothing.
+  // A thread that sleeps cannot know whether it is the last one, so after its sleep it leaves the
+  // mark. At worst a thread is woken for nothing.
   while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) {
     futexWait(word_, kAwaited, Deadline::never(), FutexScope::kPrivate);
   }

@@ -1,8 +1,8 @@
-// Mutex: a lock whose usual case, that nobody else holds it, is one instruction each way and no
-// call. For short sections on the way of every operation, of which there are some twenty; to wait
-// under it there is Condition. MutexLock and MutexUnlock hold one, or let go of it, while they live.
+// Mutex: a lock that takes one instruction each way, and no call, if no other thread holds it. It
+// is for the short critical sections, some twenty, that every operation passes. To wait under it
+// there is Condition. MutexLock and MutexUnlock hold a mutex, or release it, while they live.
 //
-// Not recursive. The word: free; held; held, and somebody sleeps (or has slept) for it.
+// It is not recursive. Its word is free, held, or held while a thread sleeps (or has slept) for it.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,8 @@ class CAPABILITY("mutex") Mutex {
   std::atomic<std::uint32_t> word_{kFree};
 };
 
-// One that is never unlocked by hand is as cheap as std::lock_guard: the flag is a constant then.
+// A lock that is never unlocked by hand is as cheap as std::lock_guard, because the flag is then a
+// constant.
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -67,7 +68,7 @@ class SCOPED_CAPABILITY MutexLock {
   bool held_ = true;
 };
 
-// Lets go of a mutex that is held, while it lives.
+// Releases a mutex that is held, while it lives.
 class SCOPED_CAPABILITY MutexUnlock {
  public:
   explicit MutexUnlock(Mutex& mutex) RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
@@ -93,8 +94,8 @@ class Condition {
   // Gives the mutex back while it sleeps: until notified, until the deadline, for an hour at most,
   // or for no reason at all.
   void wait(Mutex& mutex, Deadline deadline) REQUIRES(mutex);
-  // After a change that was made with the mutex held; with or without it now. Costs nothing when
-  // nobody waits.
+  // Called after a change that was made with the mutex held; the mutex may have been released
+  // since. Costs nothing if no thread waits.
   void notifyAll() {
     if (sleepers_.load(std::memory_order_relaxed) > 0) wakeAll();
   }
@@ -102,7 +103,7 @@ class Condition {
  private:
   void wakeAll();
 
-  // Changed with the mutex held. Whoever has had the mutex after a sleeper went to sleep sees it.
+  // Changed with the mutex held: every thread that takes the mutex later sees the sleeper.
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> calls_{0};  // what a sleeper sleeps on
 };

@@ -92,7 +92,8 @@ Status receiveExactly(int fd, std::span<std::uint8_t> bytes, Deadline deadline) 
 }
 
 Result<UniqueFd> openPidfd(pid_t pid) {
-  // By number: glibc has a wrapper only since 2.36. Close-on-exec always.
+  // Called by its number, because glibc has a wrapper only since 2.36. A pidfd is always
+  // close-on-exec.
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!fd) {
     return Status::fromErrno("cannot open a pidfd of process " + std::to_string(pid), errno);

@@ -16,9 +16,9 @@ namespace farandole {
 
 // Fills with bytes from the kernel's random generator.
 Status fillRandom(std::span<std::uint8_t> bytes);
-// `bytes` of them as hexadecimal digits.
+// `bytes` random bytes as hexadecimal digits.
 Result<std::string> randomHex(int bytes);
-// This machine's own, "localhost" if it has none.
+// The name of this machine, or "localhost" if it has none.
 std::string hostName();
 
 // Waits for poll events until the deadline; true if any came (errors and hang-ups count).

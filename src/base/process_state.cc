@@ -56,7 +56,7 @@ Standstill standstillOf(pid_t pid) {
   switch (stateLetter(pid)) {
     case 'T': return Standstill::kSignal;
     case 't': return Standstill::kDebugger;
-    // A frozen one is said to sleep.
+    // The kernel says of a frozen process that it sleeps.
     case 'S':
     case 'D': return isFrozen(pid) ? Standstill::kFrozen : Standstill::kNone;
     default: return Standstill::kNone;

@@ -1,4 +1,4 @@
-// Whether a process of this machine runs, as the kernel tells it.
+// Whether the kernel runs a process of this machine.
 #pragma once
 
 #include <sys/types.h>
@@ -8,9 +8,9 @@ namespace farandole {
 // What keeps a process from running.
 enum class Standstill : char {
   kNone = 0,
-  kSignal,    // SIGSTOP and its like
-  kDebugger,  // it is traced, and halted
-  kFrozen,    // its cgroup is
+  kSignal,    // stopped by SIGSTOP or a similar signal
+  kDebugger,  // halted by a debugger
+  kFrozen,    // its cgroup is frozen
 };
 
 // kNone also if nothing can be found out about it.

@@ -18,7 +18,7 @@ class RawBytes {
     return *this;
   }
 
-  // What it held is lost.
+  // The previous contents are lost.
   void renew(std::size_t size) {
     if (size > room_) {
       memory_ = std::make_unique_for_overwrite<std::byte[]>(size);

@@ -72,7 +72,7 @@ void reduceCached(const Job& job, std::size_t begin, std::size_t end) {
 }
 
 // Bytes [begin, end) past the caches: computed in a buffer in L1, streamed to every destination.
-// The pieces are cut where the first destination's cache lines end, as nearly as elements allow.
+// The blocks are cut where the first destination's cache lines end, as nearly as elements allow.
 void reduceStreaming(const Job& job, std::size_t begin, std::size_t end) {
   alignas(kLine) std::byte buffer[kStreamingTile];
   const std::size_t ahead = misalignment(at(job.destinations[0], begin));

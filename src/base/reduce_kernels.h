@@ -61,8 +61,8 @@ const Kernels& avx2Kernels();
 const Kernels& avx512Kernels();
 #endif
 
-// The kernels that run: the best this processor has, unless setKernels (base/reduce.h) said otherwise.
-// Any thread; one relaxed load after the first call.
+// The kernels that run: the best this processor has, unless setKernels (base/reduce.h) chose
+// others. Any thread; one relaxed load after the first call.
 const Kernels& activeKernels();
 
 }  // namespace farandole

@@ -50,7 +50,7 @@ constexpr Candidate kCandidates[] = {
     {baselineKernels, always},
 };
 
-// Constant tables that are there from the start: relaxed order is enough.
+// They are constant tables that exist from the start, so relaxed order is enough.
 std::atomic<const Kernels*> active{nullptr};
 
 const Kernels& best() {
@@ -66,7 +66,7 @@ const Kernels& activeKernels() {
   const Kernels* chosen = active.load(std::memory_order_relaxed);
   if (chosen != nullptr) return *chosen;
   const Kernels* const found = &best();
-  // Another thread's setKernels in between stays.
+  // If another thread has called setKernels in between, its choice stays.
   return active.compare_exchange_strong(chosen, found, std::memory_order_relaxed) ? *found
                                                                                   : *chosen;
 }

@@ -17,7 +17,7 @@ inline constexpr int kMostHosts = 65536;
 // padding is kept. A pattern without brackets is its only name. The names are not checked.
 Result<std::vector<std::string>> expandHostRange(std::string_view pattern);
 
-// The pieces between the commas that are outside brackets.
+// What stands between the commas that are outside brackets.
 Result<std::vector<std::string_view>> splitHostList(std::string_view list);
 
 // "2(x3),1" is 2, 2, 2, 1; not more than kMostHosts numbers, none of them larger than that.

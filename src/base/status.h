@@ -34,12 +34,13 @@ enum class Code : int {
 
 std::string_view codeName(Code code);
 
-// An ok one is two words that nothing has to be done for: they pass through every call.
+// A status that is ok consists of two words and costs nothing, because one passes through every
+// call.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message);
-  // Here: most are ok, and a copy is then two words.
+  // Inline: most are ok, and copying one is copying two words.
   Status(const Status& other) : code_(other.code_) {
     if (other.details_) details_ = std::make_unique<Details>(*other.details_);
   }
@@ -98,7 +99,7 @@ class [[nodiscard]] Result {
   bool ok() const { return std::holds_alternative<T>(content_); }
   // Ok if there is a value.
   Status status() const { return ok() ? Status() : std::get<Status>(content_); }
-  // Only when ok().
+  // Call it only if ok().
   T& value() & { return std::get<T>(content_); }
   const T& value() const& { return std::get<T>(content_); }
   T&& value() && { return std::get<T>(std::move(content_)); }

@@ -1,6 +1,6 @@
 // Suspension: notices that this process did not run for a while: it was stopped, its container
-// frozen, its job suspended, its machine asleep. What should have happened meanwhile has not been
-// seen, so nobody may be blamed for it.
+// frozen, its job suspended, its machine asleep. It has not seen what should have happened
+// meanwhile, so no other process may be blamed.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@ class Suspension {
     const Duration passed = now - std::exchange(last_, now);
     return passed > 2 * beat_ ? passed - beat_ : Duration::zero();
   }
-  // The last call was now.
+  // As if since() had been called now.
   void restart(TimePoint now) { last_ = now; }
 
  private:
@@ -27,8 +27,8 @@ class Suspension {
   TimePoint last_;
 };
 
-// A deadline that leaves out the time in which this process did not run. One waiter's, who asks at
-// least every beat.
+// A deadline that leaves out the time in which this process did not run. For one waiter, which asks
+// at least every beat.
 class RunningDeadline {
  public:
   RunningDeadline(Deadline deadline, Duration beat) : deadline_(deadline), suspension_(beat) {}
@@ -41,7 +41,7 @@ class RunningDeadline {
     }
     return now >= deadline_.at();
   }
-  // As it stands now.
+  // The deadline with the time that has been added so far.
   Deadline get() const { return deadline_; }
 
  private:

@@ -132,7 +132,7 @@ std::optional<std::string> closest(const std::string& word,
   std::optional<std::string> best;
   std::size_t fewest = word.size() / 3 + 2;  // more than this many errors is another word
   for (const std::string& candidate : candidates) {
-    // Half a word is a beginning, not an error.
+    // The beginning of a word is no typing error.
     const bool begins = word.size() >= 4 && candidate.starts_with(word);
     const std::size_t errors = begins ? 1 : distance(word, candidate);
     if (errors < fewest) {

@@ -12,7 +12,7 @@
 
 namespace farandole {
 
-// Without blanks, tabs and carriage returns at both ends.
+// The text without blanks, tabs and carriage returns at both ends.
 std::string_view trimmed(std::string_view text);
 
 // A decimal number of digits only, at most 18 of them: no sign, no blank.
@@ -24,7 +24,7 @@ std::string quoted(std::string_view text);
 // Control characters become '?': for an error message, which is one line.
 std::string oneLine(std::string text);
 
-// As one word of a POSIX shell, always in quotes: 'it'\''s'.
+// The text as one word of a POSIX shell, always in quotes: 'it'\''s'.
 std::string shellQuoted(std::string_view text);
 // The same as a person would type it: letters, digits and -_./=:,+@% need no quotes, nor do the
 // characters of alsoPlain.

@@ -1,4 +1,5 @@
-// Threads of the library: named, and deaf to signals, which belong to the program's own threads.
+// Threads of the library. They have names and block all signals, which belong to the threads of the
+// program.
 #pragma once
 
 #include <pthread.h>

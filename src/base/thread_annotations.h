@@ -15,19 +15,19 @@
 #define FARANDOLE_THREAD_ATTRIBUTE(x)
 #endif
 
-// Of classes: a lock; an object that holds one while it lives.
+// For classes: a lock; an object that holds one while it lives.
 #define CAPABILITY(name) FARANDOLE_THREAD_ATTRIBUTE(capability(name))
 #define SCOPED_CAPABILITY FARANDOLE_THREAD_ATTRIBUTE(scoped_lockable)
 
-// Of members: the lock that guards it; the lock that guards what it points to.
+// For members: the lock that guards it; the lock that guards what it points to.
 #define GUARDED_BY(lock) FARANDOLE_THREAD_ATTRIBUTE(guarded_by(lock))
 #define PT_GUARDED_BY(lock) FARANDOLE_THREAD_ATTRIBUTE(pt_guarded_by(lock))
 
-// Of functions: called with the lock held; called without it, because it takes it.
+// For functions: called with the lock held; called without it, because it takes it.
 #define REQUIRES(...) FARANDOLE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) FARANDOLE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 
-// Of functions: takes the lock; gives it back; takes it if it returns the first argument.
+// For functions: takes the lock; gives it back; takes it if it returns the first argument.
 #define ACQUIRE(...) FARANDOLE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) FARANDOLE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) FARANDOLE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))

@@ -1,23 +1,23 @@
-// Work that may hang (a dead network file system, a mute name server) with a limit for waiting.
+// Work that may hang (a network file system or a name server that does not answer), with a limit
+// for waiting.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace farandole {
 
 // Runs on a thread of its own, which is abandoned if it hangs: work must own all that it uses. Work
-// that throws, or that no thread can be had for, has no result.
+// that throws has no result, nor has work for which no thread could be started.
 template <typename T>
 class Background {
  public:
@@ -33,18 +33,18 @@ class Background {
 
   // The result, or nothing if there is none by the deadline. To be called once.
   std::optional<T> wait(Deadline deadline) {
-    std::unique_lock lock(state_->mutex);
-    state_->done.wait_for(lock, deadline.left(std::chrono::hours(1)),
-                          [this] { return state_->ended; });
-    return std::exchange(state_->value, std::nullopt);
+    State& state = *state_;
+    const MutexLock lock(state.mutex);
+    while (!state.ended && !deadline.passed()) state.done.wait(state.mutex, deadline);
+    return std::exchange(state.value, std::nullopt);
   }
 
  private:
   struct State {
-    std::mutex mutex;
-    std::condition_variable done;
-    bool ended = false;
-    std::optional<T> value;
+    Mutex mutex;
+    Condition done;
+    bool ended GUARDED_BY(mutex) = false;
+    std::optional<T> value GUARDED_BY(mutex);
   };
 
   static void run(State& state, const std::function<T()>& work) {
@@ -53,10 +53,10 @@ class Background {
       value = work();
     } catch (const std::exception&) {
     }
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     state.value = std::move(value);
     state.ended = true;
-    state.done.notify_all();
+    state.done.notifyAll();
   }
 
   std::shared_ptr<State> state_;

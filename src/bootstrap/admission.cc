@@ -8,7 +8,7 @@
 namespace farandole::bootstrap {
 namespace {
 
-// A flood of strangers may push a rank out of the lobby; it then simply comes again.
+// A flood of strangers may displace a rank that waits at the door; it then retries.
 constexpr int kAttempts = 3;
 
 Result<Admission> shakeHands(UniqueFd fd, const crypto::JobKey& key, crypto::Purpose purpose,

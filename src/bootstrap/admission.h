@@ -13,7 +13,7 @@ namespace farandole::bootstrap {
 struct Admission {
   UniqueFd fd;
   UniqueFd host;     // pidfd of the listening process; none if it is not visible from here
-  std::string text;  // of the verdict
+  std::string text;  // the text of the verdict
 };
 
 // Connects to the abstract socket, checks the user at the other end and shakes hands, all by the

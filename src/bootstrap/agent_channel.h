@@ -1,5 +1,5 @@
-// AgentClient::Channel: the connection to the agent, the thread that reads it, and the requests
-// under way. Included by agent_client.cc and agent_channel.cc only.
+// AgentClient::Channel: the connection to the agent, the thread that reads it, and the requests in
+// flight. Included by agent_client.cc and agent_channel.cc only.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class AgentClient::Channel {
   UniqueFd wake_;  // eventfd
   const std::string host_;
 
-  // Of the reader thread alone.
+  // Used by the reader thread only.
   wire::FrameDecoder decoder_;
 
   Mutex mutex_;

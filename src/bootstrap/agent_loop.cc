@@ -96,8 +96,8 @@ void AgentServer::Loop::relay(int rank, std::string frame) {
   wakeUp();
 }
 
-// Nobody can have reported anything. The order matters: the thread says that it has seen somebody
-// before it lets him in.
+// No rank can have reported anything. The order matters: the thread sets visited_ before it admits
+// a visitor.
 bool AgentServer::Loop::nobodyCame() const {
   if (visited_) return false;
   pollfd door{doorkeeper_->fd(), POLLIN, 0};
@@ -207,7 +207,7 @@ void AgentServer::Loop::takeNews() {
   if (news.empty() && !behind) return;
   for (auto& [rank, connection] : connections_) receive(rank, connection, kReadAll);
   for (const RankEnd& end : news) {
-    // Its children may hold copies of the connection; nobody there is the rank any more.
+    // Its children may hold copies of the connection, but none of them is the rank.
     if (const auto found = connections_.find(end.rank); found != connections_.end()) {
       found->second.broken = true;
     }
@@ -250,8 +250,8 @@ void AgentServer::Loop::welcome(Visitor visitor) {
     [[maybe_unused]] const Status told = visitor.refuse(Code::kMismatch, refusal);
     return;
   }
-  // A rank that comes again replaces what is left of its old connection, whose end may never be
-  // seen: forked children hold copies.
+  // A rank that connects again replaces what is left of its old connection. The end of that one may
+  // never be seen, because forked children hold copies.
   forget(claim.rank);
   // Before the verdict: once the rank knows that it is inside, reports() must know it too.
   noteArrival(claim.rank, claim.size, {});
@@ -339,7 +339,7 @@ bool AgentServer::Loop::serve(int rank, wire::Frame frame) {
     default: return false;
   }
   if (isRelay()) toFirst_(rank, wire::encodeFrame(frame));
-  // A relay notes reports too, for whoever asks it.
+  // A relay notes reports too, because its owner may ask for them.
   if (isRelay() && frame.type != wire::FrameType::kReport) return true;
   return handle(rank, std::move(frame));
 }

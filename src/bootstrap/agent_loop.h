@@ -36,11 +36,11 @@ class AgentServer::Loop {
  private:
   struct Connection {
     UniqueFd fd;
-    pid_t pid = 0;  // of the rank; 0: not visible from here
+    pid_t pid = 0;  // the rank's process; 0: not visible from here
     wire::FrameDecoder decoder;
     OutBuffer out;
     Standstill how = Standstill::kNone;
-    bool broken = false;  // to be dropped at the end of the turn
+    bool broken = false;  // dropped at the end of the turn
   };
 
   Loop(const Options& options, std::unique_ptr<Doorkeeper> doorkeeper, UniqueFd wake);
@@ -77,14 +77,14 @@ class AgentServer::Loop {
   const std::unique_ptr<Doorkeeper> doorkeeper_;  // name() is constant; the rest is the thread's
   const UniqueFd wake_;                           // eventfd
 
-  // Of the loop's thread alone.
+  // Used by the loop's thread only.
   BootstrapStore store_;
   std::map<int, Connection> connections_;  // by rank
-  std::map<int, RankStop> stops_;          // by rank, of all machines; the first server's
+  std::map<int, RankStop> stops_;          // by rank, on all machines; in the first server only
   TimePoint nextLook_;
 
-  std::atomic<bool> looks_{true};     // for ranks that stand still
-  std::atomic<bool> visited_{false};  // somebody has been at the door, or has sent word
+  std::atomic<bool> looks_{true};     // it looks for ranks that stand still
+  std::atomic<bool> visited_{false};  // a visitor has connected, or a report has arrived
 
   Mutex mutex_;
   Condition caughtUp_;

@@ -1,10 +1,10 @@
 // AgentServer: the agent's side of bootstrap on one machine: the key-value store and the fences of
 // the job's ranks, behind an abstract unix socket with an unguessable name.
 //
-// Nobody gets past the door without the same user id and the job's secret (crypto/handshake.h); strangers
-// cost a bounded number of descriptors and never disturb a rank. A closed connection says nothing
-// about its rank's life: only rankEnded() does. The server owns one thread; all public methods may
-// be called from any thread. In a fork child the destructor only lets go.
+// A visitor is admitted only with the same user id and the job's secret (crypto/handshake.h);
+// strangers cost a bounded number of descriptors and never disturb a rank. A closed connection says
+// nothing about its rank's life: only rankEnded() does. The server owns one thread; all public
+// methods may be called from any thread. In a fork child the destructor only lets go.
 //
 // A job on several machines has one server on each. The first keeps the store; the others are
 // relays: what their ranks say goes to the first, what it answers comes back, as whole frames.
@@ -43,20 +43,20 @@ class AgentServer {
   // For FARANDOLE_AGENT: "@" and the socket's name in the abstract namespace.
   std::string address() const;
 
-  // A rank's process has ended. An abnormal end (signal, or code other than 0) is told to all
-  // connected ranks and to those that come later, and fails what they wait for; a normal one fails
-  // only fences that can no longer be complete.
+  // A rank's process has ended. An abnormal end (signal, or code other than 0) is reported to all
+  // connected ranks and to those that connect later, and fails what they wait for; a normal one
+  // fails only fences that can no longer be complete.
   void rankEnded(const RankEnd& end);
 
-  // A connected rank whose process stands still is told to all the others, and when it goes on. Not
-  // while its owner has stopped them all itself.
+  // All other ranks hear when the process of a connected rank stands still, and when it continues.
+  // Not while the owner of the server itself has stopped all ranks.
   void lookForStopped(bool look);
 
   // What came from the other machine: on the first server a frame of the rank's, on a relay an
   // answer for it. Bytes that are no frame are dropped.
   void relay(int rank, std::string frame);
 
-  // What rank i has told so far. The booleans but shutDown stay true once they are.
+  // What rank i has reported so far. All booleans except shutDown stay true once they are.
   struct RankReport {
     bool connected = false;    // has passed the handshake
     bool initialised = false;  // has reported "initialised …"

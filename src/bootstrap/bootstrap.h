@@ -1,8 +1,8 @@
 // Bootstrap: how ranks find each other before they can talk: a small key-value store with a fence.
 //
 // Keys carry job, epoch and set, e.g. "e1/s0/header"; a value is written once. Every call has a
-// deadline and fails early, naming the rank, when a rank that must take part is known to be dead.
-// Thread-safe.
+// deadline and fails early, naming the rank, when a rank that must take part is known to have
+// ended. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ struct RankEnd {
   std::string host;
   bool signalled = false;
   int code = 0;           // exit code, or signal number
-  std::string lastLines;  // of its output, possibly empty
-  bool hostLost = false;  // nobody saw it end: its whole machine is out of reach
+  std::string lastLines;  // the last lines of its output, possibly empty
+  bool hostLost = false;  // its end was not seen: its whole machine is unreachable
   std::string account{};  // what is known instead of all that, if not empty
 };
 // "rank 1 on alpha was killed by signal 9 (Killed)" / "rank 1 on alpha exited with code 3"

@@ -1,6 +1,6 @@
-// BootstrapStore: the store and the fences of a job, without sockets: requests come in, answers go out
-// through a function, at once or when the time has come. The agent keeps one, or rank 0 where there
-// is no agent.
+// BootstrapStore: the values and the fences of a job, without sockets: requests come in, answers go
+// out through a function, at once or when the time has come. The agent keeps one, or rank 0 where
+// there is no agent.
 //
 // Values are written once. A request that waits is answered early with kPeerLost when a rank ends
 // abnormally; so are later requests that would have to wait. Not thread-safe.

@@ -22,7 +22,7 @@
 
 namespace farandole::bootstrap {
 
-// Authenticated, and waiting for its verdict. Dropping the object hangs up.
+// Authenticated, and waiting for its verdict. Destroying the object closes the connection.
 struct Visitor {
   UniqueFd fd;
   pid_t pid = 0;  // 0: not visible from here

@@ -62,7 +62,7 @@ Status stillWorthWaiting(const Terms& terms, TimePoint& last) {
 }
 
 Status explained(const Terms& terms, Status seen, Duration timeout) {
-  // Nobody puts this key while all is well, so the answer is "not yet" unless something happened.
+  // The key is put only after a failure, so the answer is "not yet" unless something has happened.
   Result<std::string> failure = terms.bootstrap.get(terms.failureKey(), Deadline::after(timeout));
   if (failure.ok()) return decodeFailure(failure.value());
   const Status& why = failure.status();
@@ -108,7 +108,8 @@ Status MeetingHost::gather() {
     std::vector<int> ranks;
     for (const auto& [rank, guest] : guests_) {
       entries.push_back({guest.fd.get(), POLLIN, 0});
-      // A dead guest's forked children may keep its socket open: its process is what counts.
+      // The forked children of a guest that has ended may keep its socket open, so its process is
+      // what counts.
       entries.push_back({table_[static_cast<std::size_t>(rank)].pidfd.get(), POLLIN, 0});
       ranks.push_back(rank);
     }

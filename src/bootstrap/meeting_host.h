@@ -41,7 +41,7 @@ struct Terms {
 Status stillWorthWaiting(const Terms& terms, TimePoint& last);
 
 // What the agent or the host knows about a failure, if that is more than what was seen here. Asks
-// for `timeout`, because a process's end is seen by its peers before its agent has told.
+// for as long as `timeout`, because the peers of a process see its end before its agent reports it.
 Status explained(const Terms& terms, Status seen, Duration timeout);
 
 // To all others of the meeting: why it fails. Instead of opening the room, only by local rank 0.

@@ -1,4 +1,4 @@
-// What is said at a meeting once a guest is inside: packets with descriptors attached
+// What is exchanged at a meeting after a guest was admitted: packets with descriptors attached
 // (SOCK_SEQPACKET: a packet comes whole or not at all).
 //
 //     guest → host   presentation  magic, rank;                 fds: own pidfd, own arena

@@ -24,7 +24,7 @@ class OutBuffer {
 
  private:
   std::deque<std::string> frames_;
-  std::size_t sent_ = 0;   // of the first frame
+  std::size_t sent_ = 0;   // bytes of the first frame that were sent
   std::size_t bytes_ = 0;  // still to send
 };
 

@@ -48,7 +48,7 @@ std::string encodeFrame(std::uint16_t type, std::uint64_t id, std::string_view b
 }
 
 std::optional<std::size_t> maxBody(std::uint16_t type) {
-  constexpr std::size_t length = 4;  // of a string
+  constexpr std::size_t length = 4;  // what the length of a string takes
   switch (static_cast<FrameType>(type)) {
     case FrameType::kPut: return length + kMaxKey + length + kMaxValue;
     case FrameType::kGet: return length + kMaxKey;

@@ -72,11 +72,11 @@ struct Report {
 };
 struct Answer {
   Status status;
-  std::string value;  // of get
+  std::string value;  // the answer to get
 };
 
 struct Arrived {
-  std::int32_t size = -1;  // of the job, as the rank believes
+  std::int32_t size = -1;  // the size of the job, as the rank believes
   std::string refusal;     // empty: it is inside
 };
 

@@ -40,7 +40,7 @@ AdasumWeights adasumWeights(const double dots[3]);
 // Used by one thread at a time; the memory is the caller's.
 class AdasumTournament {
  public:
-  // Dot products are summed block by block and in order, whoever has computed a block.
+  // Dot products are summed block by block and in order, whichever worker has computed a block.
   static constexpr std::int64_t kBlockElements = 16384;
 
   AdasumTournament(std::span<const Piece> pieces, DType dtype, const Scale& scale, int members,
@@ -70,8 +70,8 @@ class AdasumTournament {
  private:
   struct Block {
     std::size_t piece;
-    std::int64_t begin;   // in a vector
-    std::int64_t offset;  // in the piece
+    std::int64_t begin;   // its start in a vector
+    std::int64_t offset;  // its start in the piece
     std::int64_t count;
   };
   struct Dots {
@@ -121,9 +121,9 @@ class AdasumTournament {
 
   std::vector<std::byte*> vectors_;
   std::vector<std::byte*> tables_;
-  std::vector<std::byte> ownTable_;  // of a sole worker
+  std::vector<std::byte> ownTable_;  // the table of a sole worker
   std::vector<int> alive_;           // whose vectors take part in the next level
-  std::vector<Pair> pairs_;          // of this level
+  std::vector<Pair> pairs_;          // the pairs of this level
   Round round_;
   bool combining_ = false;              // the second phase of the round
   std::size_t item_ = 0;                // the next of this worker
@@ -161,7 +161,7 @@ class AdasumGroups {
   const int members_;
   const int me_;
   const std::size_t groupBytes_;
-  std::size_t end_ = 0;  // of the group, in pieces_
+  std::size_t end_ = 0;  // the end of the group in pieces_
   std::optional<AdasumTournament> tournament_;
   std::byte* memory_ = nullptr;
   std::size_t block_ = 0;  // filled or emptied so far

@@ -4,7 +4,7 @@
 // Nothing here knows tensor names, and nothing blocks: starting an operation returns an Operation
 // that its owner advances with progress() until it is done or failed.
 //
-// Members.  Ranks here are member indices, 0 … size()-1 within the set.
+// Members.  They are named by their indices, 0 … size()-1 within the set, which are not ranks.
 //
 // Order.    All members start the collectives of a communicator in the same order, and a member
 //           starts the next only when its previous one is done (so members may be one operation
@@ -109,8 +109,8 @@ class Communicator {
 
   // Completes when the data has been taken (in may then be reused). tag >= 0.
   virtual OperationPtr send(const void* in, std::size_t bytes, int to, int tag) = 0;
-  // from may be kAnyMember. capacity smaller than the message: both sides fail with both sizes named,
-  // and the communicator stays usable. *received is written before kDone.
+  // from may be kAnyMember. capacity smaller than the message: both sides fail with both sizes
+  // named, and the communicator stays usable. *received is written before kDone.
   virtual OperationPtr receive(void* out, std::size_t capacity, int from, int tag,
                                Received* received) = 0;
 

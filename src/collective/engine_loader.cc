@@ -5,10 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace farandole::collective {
 namespace {
@@ -111,9 +112,9 @@ Result<const EngineTable*> openEngine(const std::string& path, std::string_view 
 }
 
 Result<LoadedEngine> loadMpiEngine(std::string_view wanted) {
-  static std::mutex mutex;
-  static std::optional<LoadedEngine> loaded;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::optional<LoadedEngine> loaded GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   if (loaded) return *loaded;
   Result<LoadedEngine> fresh = loadFresh(wanted);
   if (fresh.ok()) loaded = *fresh;

@@ -11,8 +11,8 @@ namespace farandole::collective {
 
 struct LoadedEngine {
   const EngineTable* table = nullptr;
-  std::string path;                 // of the engine
-  mpi_library::MpiLibrary library;  // what it rides on
+  std::string path;                 // the file of the engine
+  mpi_library::MpiLibrary library;  // the MPI it uses
   mpi_library::MpiStarter
       starter;  // who started this process; its size is checked by startMpiEngine
 };

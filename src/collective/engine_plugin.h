@@ -24,7 +24,7 @@ struct GlooOptions;  // gloo/gloo_engine.h
 
 namespace farandole::collective {
 
-// Raised with every change of what stands in this file, communicator.h or gloo/gloo_engine.h.
+// Raised with every change of this file, communicator.h or gloo/gloo_engine.h.
 inline constexpr std::uint32_t kEngineInterface = 6;
 
 struct EngineStart {
@@ -47,12 +47,12 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // As the outside library numbers the processes.
+  // The rank and size as the outside library numbers the processes.
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // "Open MPI 4.1.4".
   virtual std::string_view library() const = 0;
-  // What the user should be told once, by rank 0; empty: nothing.
+  // A notice that rank 0 shows to the user once; empty: none.
   virtual std::string_view notice() const = 0;
 
   // Collective over all ranks: everybody's text, by rank. For what ranks must know of each other
@@ -76,7 +76,7 @@ class Engine {
 
 struct EngineTable {
   std::uint32_t interface;
-  const char* version;  // of the product
+  const char* version;  // the version of the product
   const char* name;     // "mpi", "gloo"
   // Why this object cannot be used in this process; ok if it can.
   Status (*usable)();

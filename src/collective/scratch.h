@@ -18,7 +18,7 @@ class Scratch {
   Scratch() = default;
   // Ordinary memory: at least so many bytes, or none if there are no more.
   static Scratch allocate(std::size_t bytes);
-  // Somebody else's memory, which `free` takes back; it must outlive the Scratch.
+  // Memory of another owner, which `free` gives back to it; it must outlive the Scratch.
   static Scratch adopt(void* memory, std::size_t bytes, const Free& free);
 
   explicit operator bool() const { return memory_ != nullptr; }
@@ -28,7 +28,7 @@ class Scratch {
  private:
   struct Release {
     void operator()(std::byte* memory) const;
-    const Free* free;  // of adopted memory; null otherwise
+    const Free* free;  // how adopted memory is given back; null otherwise
   };
   std::unique_ptr<std::byte, Release> memory_;
   std::size_t bytes_ = 0;

@@ -63,7 +63,7 @@ class Segments {
 
   Piece one_;                         // the frequent case needs no allocation
   std::vector<Piece> many_;           // or more than one
-  std::vector<std::int64_t> starts_;  // of many_
+  std::vector<std::int64_t> starts_;  // where each piece of many_ starts
   std::int64_t total_ = 0;
   std::size_t elementBytes_ = 1;
 };

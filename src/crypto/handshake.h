@@ -50,14 +50,15 @@ class ListenerHandshake {
  public:
   ListenerHandshake(JobKey key, Purpose purpose) : key_(std::move(key)), purpose_(purpose) {}
 
-  // To be called once, on a fresh connection.
+  // Called once, on a fresh connection.
   Status greet(int fd);
   // Takes from the socket what belongs to the hello, and never more. True when it has come and its
-  // MAC is right; false if more is to come; an error for a stranger, who is to be dropped silently.
+  // MAC is right; false if more is to come; an error for a stranger, which is then dropped without
+  // an answer.
   Result<bool> listen(int fd);
-  // After listen() returned true.
+  // Valid after listen() has returned true.
   const Claim& claim() const { return claim_; }
-  // kOk lets the visitor in. The text (cut to kVerdictText) is what the visitor is told.
+  // kOk lets the visitor in. The text (cut to kVerdictText) is sent to the visitor.
   Status conclude(int fd, Code code, std::string_view text);
 
  private:

@@ -70,7 +70,8 @@ std::vector<fs::path> likelyFolders(const GetEnv& getEnv, bool started) {
     for (const char* lib : {"lib", "lib64", "lib/release"}) folders.push_back(root / lib);
   };
   if (started) {
-    // A rank of our launcher is no descendant of MPI's starter, and is told of it.
+    // A rank of our launcher is no descendant of MPI's starter. The launcher names the starter in
+    // the environment.
     const char* const told = getEnv(kMpiStarterVariable);
     if (told != nullptr && *told == '/') beside(told);
     for (const fs::path& program : mpiAncestors()) beside(program);
@@ -98,10 +99,10 @@ std::vector<fs::path> likelyFolders(const GetEnv& getEnv, bool started) {
   return folders;
 }
 
-// Loads it for everybody: the engine and MPI's own plugins find its symbols in the global scope.
+// Loads it globally: the engine and MPI's own plugins find its symbols in the global scope.
 std::optional<MpiLibrary> tryLoad(const std::string& file, MpiAbi abi, std::string why,
                                   std::string& problem) {
-  // First apart, to look what it is: an object once global stays so.
+  // First locally, to find out what it is: an object that is global once stays global.
   void* handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* text = dlerror();

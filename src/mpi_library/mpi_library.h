@@ -1,8 +1,8 @@
 // The MPI of this process: who started it, which library it uses, and that library, loaded. The mpi
 // engine needs it in a rank, and `farandole run --engine mpi` in the processes that lend an MPI.
 //
-// Two binary interfaces are in the field: Open MPI's and the one MPICH, Intel MPI, MVAPICH and Cray
-// share. A process can use one library only, so the choice is: the one it already has (mpi4py, or a
+// There are two binary interfaces: Open MPI's and the one MPICH, Intel MPI, MVAPICH and Cray share.
+// A process can use one library only, so the choice is: the one it already has (mpi4py, or a
 // program linked with MPI); else one of the kind that started it; else the one named by --mpi or
 // FARANDOLE_MPI; else what is installed. A name that contradicts the first two is an error.
 #pragma once
@@ -20,8 +20,9 @@ namespace farandole::mpi_library {
 enum class MpiAbi { kOpenMpi, kMpich };
 std::string_view name(MpiAbi abi);  // "openmpi", "mpich"
 
-// Who started this process. Only what an MPI's starter must leave for its library counts (PMIX_*,
-// PMI_FD, PMI_PORT); OMPI_COMM_WORLD_* and PMI_RANK are also set by others, for scripts.
+// The program that started this process. Only what an MPI's starter must leave for its library
+// counts (PMIX_*, PMI_FD, PMI_PORT); OMPI_COMM_WORLD_* and PMI_RANK are also set by others, for
+// scripts.
 struct MpiStarter {
   enum class Kind { kNone, kOpenMpi, kMpich, kEither };
   Kind kind = Kind::kNone;
@@ -31,8 +32,8 @@ struct MpiStarter {
 };
 MpiStarter mpiStarter(const GetEnv& getEnv);
 
-// The programs of MPI starters and their daemons (mpirun, orted, prted, hydra_pmi_proxy, …) that this
-// process descends from, nearest first. Their library lies beside them.
+// The programs of MPI starters and their daemons (mpirun, orted, prted, hydra_pmi_proxy, …) that
+// this process descends from, nearest first. Their library lies beside them.
 std::vector<std::filesystem::path> mpiAncestors();
 // In the environment of a rank that was lent its MPI: the program of the starter that lent it.
 inline constexpr const char* kMpiStarterVariable = "FARANDOLE_MPI_STARTER";

@@ -253,7 +253,7 @@ class CommandRun {
     return piece.size();
   }
 
-  // Of error output the end matters most.
+  // The end of error output matters most.
   std::size_t readErr() {
     const std::string_view piece = readPiece(err_);
     end_.err.append(piece);

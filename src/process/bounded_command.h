@@ -23,12 +23,12 @@ struct CommandRequest {
   std::vector<std::string> words;     // argv
   std::string program{};              // the file; "": words[0], looked up as a shell would
   std::vector<std::string> feeder{};  // not empty: another command, whose output this one reads
-  int stdinFd = -1;                   // of the feeder if there is one; -1: /dev/null
+  int stdinFd = -1;                   // standard input of the feeder if there is one; -1: /dev/null
   std::vector<std::pair<std::string, std::string>> variables{};  // added to our environment
-  // Of standard output so much is kept. What exceeds it is read and dropped, or ends the command.
+  // How many bytes of standard output are kept. The rest is read and dropped, or ends the command.
   std::size_t mostOutput = std::size_t{64} << 10;
   bool endsAtMost = false;
-  // Takes standard output piece by piece as it comes; CommandEnd::out stays empty then.
+  // Takes standard output as it is read; CommandEnd::out stays empty then.
   std::function<void(std::string_view)> output{};
   // At the deadline it is asked to end (SIGTERM) and given so much more time; 0: it is killed.
   Duration grace{};
@@ -40,12 +40,12 @@ struct CommandEnd {
   std::string missing;  // and which program there is not.
   bool timedOut = false;
   bool tooMuch = false;  // ended because of its output (endsAtMost)
-  // Of a feeder if only that failed.
+  // The status of the feeder if only that one failed.
   int waitStatus = 0;  // as from waitpid
   int exitCode = 0;
   int signal = 0;
   std::string out;
-  std::string err;      // of the feeder, too; the last part of it if it is long
+  std::string err;      // error output, that of the feeder too; only its end if it is long
   TimePoint started{};  // just before the command was started
   TimePoint ended{};    // when its end was seen
 

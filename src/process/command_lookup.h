@@ -1,4 +1,4 @@
-// From the words a person typed to the file that is executed.
+// Finds the file that is executed for the words that a person typed.
 #pragma once
 
 #include <optional>

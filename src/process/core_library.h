@@ -21,7 +21,7 @@ struct CoreLibrary {
   decltype(&farandole_submit) submit = nullptr;
   decltype(&farandole_wait) wait = nullptr;
 
-  // From the tree that this command belongs to.
+  // Loads the library of the tree that this command belongs to.
   static Result<CoreLibrary> load();
 };
 

@@ -13,13 +13,13 @@ struct CpuPlace {
   int core = 0;  // the lowest CPU of the physical core: the same for its hyperthreads only
   int package = 0;
   int node = 0;
-  int kilohertz = 0;  // at most; 0: not known
+  int kilohertz = 0;  // the highest frequency; 0: not known
 
   bool operator==(const CpuPlace&) const = default;
 };
 
 struct CpuTopology {
-  std::vector<CpuPlace> cpus;  // by CPU number
+  std::vector<CpuPlace> cpus;  // ordered by CPU number
 
   // Where the CPU is; one that is not known is a core of its own, on node 0.
   CpuPlace at(int cpu) const;

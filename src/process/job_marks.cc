@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kVariable = "FARANDOLE_JOB=";
-// Below this there is no room for numbers that nobody else has.
+// Below this there is no room for numbers that no other program uses.
 constexpr rlim_t kLeastRoom = rlim_t{1} << 40;
 // Above this some programs take it for a negative number.
 constexpr rlim_t kMostRoom = rlim_t{1} << 62;
@@ -35,7 +35,7 @@ std::uint64_t hashOf(std::string_view text) {
   return hash;
 }
 
-// Less than our own, which may be the mark of an outer job: nobody may raise it again.
+// Less than our own limit, which may be the mark of an outer job: a process cannot raise it again.
 rlim_t lockLimitFor(std::string_view job) {
   rlimit own{};
   if (::getrlimit(RLIMIT_LOCKS, &own) != 0) return 0;

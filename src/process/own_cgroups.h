@@ -7,7 +7,7 @@
 namespace farandole::process {
 
 struct OwnCgroup {
-  std::string controller;  // of version 1: "pids", "name=systemd"; of version 2: ""
+  std::string controller;  // "pids" or "name=systemd" in version 1, "" in version 2
   std::string mount;       // /sys/fs/cgroup, /sys/fs/cgroup/unified, /sys/fs/cgroup/pids
   std::string path;        // below it: "/", "/user.slice"
   std::string folder() const { return path == "/" ? mount : mount + path; }

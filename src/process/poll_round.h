@@ -13,8 +13,7 @@ namespace farandole::process {
 
 class PollRound {
  public:
-  // A negative descriptor is not waited for: whoever has nothing to expect now need not say so
-  // otherwise.
+  // A negative descriptor is not waited for: a caller that expects nothing now passes one.
   void on(int fd, short events, std::function<void()> ready);
 
   // Waits for `limit` at most, which may be finer than milliseconds. Then calls what belongs to
@@ -23,7 +22,7 @@ class PollRound {
 
  private:
   std::vector<pollfd> entries_;
-  std::vector<std::function<void()>> ready_;  // by entry
+  std::vector<std::function<void()>> ready_;  // the handler of each entry
 };
 
 }  // namespace farandole::process

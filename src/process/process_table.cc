@@ -151,8 +151,8 @@ std::vector<pid_t> ownChildren() {
 }
 
 bool signalProcess(pid_t pid, int signal, const std::function<bool(pid_t)>& is) {
-  // As long as this descriptor's process lives, its number is nobody else's: if it is looked at now
-  // and found to be another, the one of the descriptor is gone, and nobody gets the signal.
+  // While the process of this descriptor lives, no other process has its number. If the number now
+  // belongs to another process, that of the descriptor has ended, and no process gets the signal.
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process && errno == ESRCH) return false;
   if (!is(pid)) return false;

@@ -30,9 +30,9 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// Ranks hold the memory; but the kernel counts what they share to nobody, and might take the
-// launcher, which alone can say what has happened. So much of a machine's memory, in thousandths,
-// a rank counts for in addition.
+// When memory runs out, the kernel should kill a rank: ranks hold the memory, and only the launcher
+// can report what has happened. But the kernel attributes shared memory to no process. So every
+// rank counts for this share of the memory of its machine, in thousandths, in addition.
 constexpr int kGoesFirst = 100;
 
 constexpr char kOomScore[] = "/proc/self/oom_score_adj";
@@ -44,7 +44,8 @@ std::string oomScoreOfRank() {
   return std::to_string(std::min(own + kGoesFirst, 1000));
 }
 
-// In the vfork child. A failure (no /proc, read-only) is no reason not to run.
+// Called in the vfork child. A failure (no /proc, or a read-only one) does not keep it from
+// running.
 void setOomScore(const std::string& score) {
   const int fd = ::open(kOomScore, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;

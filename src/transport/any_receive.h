@@ -1,5 +1,5 @@
-// AnyReceive: the receive of one message from whichever of several ranks has one first. Nothing is
-// announced to anybody: it watches all of them and takes the first message, or offer of one, that
+// AnyReceive: the receive of one message from whichever of several ranks has one first. It
+// announces nothing: it watches all of them and takes the first message, or offer of one, that
 // belongs to no other receive. The end of one of them is its end too.
 #pragma once
 
@@ -41,7 +41,7 @@ class AnyReceive : public std::enable_shared_from_this<AnyReceive> {
   Mutex mutex_;
   Peers peers_ GUARDED_BY(mutex_);
   bool settled_ GUARDED_BY(mutex_) = false;    // taken, failed or cancelled
-  std::size_t source_ GUARDED_BY(mutex_) = 0;  // of what was taken
+  std::size_t source_ GUARDED_BY(mutex_) = 0;  // the index of the rank whose message was taken
   bool taken_ GUARDED_BY(mutex_) = false;
 };
 

@@ -12,8 +12,8 @@ namespace farandole::transport {
 
 class ForkList {
  public:
-  // A list that is full forgets: the child then keeps a copy it does not use, which disturbs
-  // nobody, because nobody takes an open socket for a sign of life.
+  // A list that is full forgets. The child then keeps a copy that it does not use. That does no
+  // harm, because an open socket is not taken for a sign of life.
   void add(int fd) {
     for (std::size_t i = 0; i < kCapacity; ++i) {
       std::atomic<int>& slot = (*slots_)[(static_cast<std::size_t>(fd) + i) % kCapacity];

@@ -40,7 +40,7 @@ enum class FrameType : std::uint16_t {
   kPosted = 5,     // the receive of that slot, of `total` bytes, is ready for its message
   kCredit = 6,     // `total` bytes more may be sent unasked
   kGoodbye = 7,    // nothing follows; the connection is about to be closed
-  kRecord = 8,     // a whole control message that is told at once
+  kRecord = 8,     // a whole control message that is delivered at once
 };
 
 struct FrameHeader {

@@ -1,5 +1,5 @@
 // FrameReader: takes frames from a stream; payloads are read straight into the memory that the
-// receiver names for them. A frame is told only after its seal, if there is one, was found right.
+// receiver names for them. A frame is reported only after its seal, if there is one, was verified.
 // Guarded by its connection.
 #pragma once
 
@@ -49,7 +49,7 @@ class FrameReader {
   bool stopped_ = false;
   FrameHeader header_;
   std::span<std::uint8_t> payload_;
-  std::size_t received_ = 0;  // of the payload
+  std::size_t received_ = 0;  // bytes of the payload that have arrived
   std::array<std::uint8_t, 8192> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

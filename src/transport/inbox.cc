@@ -94,7 +94,7 @@ Result<std::span<std::uint8_t>> Inbox::begin(const FrameHeader& header) {
   }
   current_->fragment = header.length;
   Slot& entry = slots_[header.slot];
-  // The message under way is the last one that was started.
+  // The message in flight is the last one that was started.
   std::size_t index = entry.arrivals.size();
   while (index > 0 && !entry.arrivals[index - 1].started) --index;
   Arrival& arrival = entry.arrivals[index - 1];
@@ -119,7 +119,7 @@ std::optional<LinkCallback> Inbox::finish() {
   Arrival& arrival = entry->second.arrivals[index - 1];
   arrival.whole = true;
   if (index - 1 >= entry->second.receives.size()) return std::nullopt;
-  // Its receive was posted while it was under way.
+  // Its receive was posted while it was in flight.
   if (!entry->second.receives.front().cancelled) {
     std::copy(arrival.buffer.begin(), arrival.buffer.end(),
               entry->second.receives.front().memory.begin());
@@ -141,7 +141,7 @@ LinkCallback Inbox::complete(std::unordered_map<std::uint64_t, Slot>::iterator e
 
 void Inbox::returnCredit(std::uint64_t bytes) {
   owed_ += bytes;
-  // Not for every message; a quarter that is not told yet leaves room for every eager message.
+  // Not for every message: a quarter that was not reported yet leaves room for every eager message.
   if (owed_ < window_ / 4) return;
   held_ -= owed_;
   outbox_.notice(FrameType::kCredit, 0, owed_);

@@ -24,7 +24,7 @@ struct ReceiveOperation {
   std::uint64_t slot = 0;
   std::span<std::uint8_t> memory;
   LinkCallback done;
-  std::uint64_t id = 0;    // for cancel()
+  std::uint64_t id = 0;    // what cancel() names it by
   bool cancelled = false;  // keeps its place; its message is thrown away
 };
 
@@ -68,7 +68,7 @@ class Inbox {
     bool offered = false;
     bool started = false;
     bool whole = false;
-    std::vector<std::uint8_t> buffer;  // of a message without a receive
+    std::vector<std::uint8_t> buffer;  // the bytes of a message without a receive
     bool costsCredit() const { return !offered && total <= kEagerBytes; }
   };
   struct Slot {
@@ -89,14 +89,14 @@ class Inbox {
 
   Outbox& outbox_;
   std::uint64_t window_;
-  std::uint64_t held_ = 0;  // of the window, by messages that arrived unasked
-  std::uint64_t owed_ = 0;  // free again, and not told yet
+  std::uint64_t held_ = 0;  // bytes of the window that unasked messages use
+  std::uint64_t owed_ = 0;  // free again, and not reported yet
   std::size_t offers_ = 0;
   std::optional<Current> current_;
   std::unordered_map<std::uint64_t, Slot> slots_;
   std::unordered_map<std::uint64_t, std::vector<std::pair<std::uint64_t, LinkCallback>>> watches_;
   std::vector<LinkCallback> fired_;
-  std::vector<std::uint8_t> sink_;  // of messages that are thrown away
+  std::vector<std::uint8_t> sink_;  // the bytes of messages that are thrown away
 };
 
 }  // namespace farandole::transport

@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxLinkAddresses = 64;
 
 // Exchanged through Bootstrap put and get.
 struct LinkCard {
-  std::string host;                    // for messages
+  std::string host;                    // only for messages
   std::vector<LinkAddress> addresses;  // the most useful first
 
   bool operator==(const LinkCard&) const = default;
@@ -54,10 +54,10 @@ struct InterfaceAddress {
   LinkAddress address;  // port 0
   bool running = true;
 };
-// Those worth telling, the most useful first: ordinary ones, then those of bridges that exist on
-// many machines with the same address (docker0, virbr0), loopback only if nothing else is there;
-// link-local ones and those of interfaces that are down never. only: if not empty, names of
-// interfaces or addresses; nothing else is told.
+// The addresses that other ranks should get, the most useful first: ordinary ones, then those of
+// bridges that exist on many machines with the same address (docker0, virbr0), loopback only if
+// nothing else is there; link-local ones and those of interfaces that are down never. only: if not
+// empty, names of interfaces or addresses; the others get no other.
 std::vector<LinkAddress> usefulAddresses(const std::vector<InterfaceAddress>& found,
                                          const std::vector<std::string>& only);
 Result<std::vector<InterfaceAddress>> interfaceAddresses();

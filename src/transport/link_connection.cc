@@ -333,8 +333,8 @@ void LinkConnection::flushIfSmallLocked() {
 void LinkConnection::flushHeld() {
   MutexLock lock(mutex_);
   held_ = false;
-  // A driver writes all it can: nobody else would be sooner, and to be told that there is room
-  // costs three system calls.
+  // A driver writes all it can: no other thread would be sooner, and waiting for room costs three
+  // system calls.
   flushLocked();
   release(lock);
 }

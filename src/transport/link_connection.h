@@ -33,7 +33,7 @@ struct LinkLimits {
   Duration heartbeat = std::chrono::seconds(1);
   // Without a byte from the other side for so long it counts as lost.
   Duration silence = std::chrono::seconds(8);
-  // From the first byte of a connection to its acceptance.
+  // The limit from the first byte of a connection to its acceptance.
   Duration handshake = std::chrono::seconds(5);
   // Bytes of messages that may wait here for their receives, per connection.
   std::uint64_t window = kDefaultWindow;
@@ -48,8 +48,8 @@ struct Established {
   bool connector = false;  // this side connected
   int peer = -1;           // rank
   std::uint32_t lane = 0;
-  std::uint64_t window = 0;  // of the other side
-  std::string host;          // of the other side
+  std::uint64_t window = 0;  // the window of the other side
+  std::string host;          // the host name of the other side
   std::string address;
 };
 
@@ -65,8 +65,8 @@ class LinkConnection : public LinkHandler,
     // while anything is sent. The message may be kept: what is left in its place is used for the
     // next one. An error ends the connection.
     std::function<Status(RawBytes& message)> onRecord;
-    // Once. kShutdown: the other side said goodbye; kPeerLost; kMismatch: it broke the protocol, or
-    // what came was damaged.
+    // Called once. kShutdown: the other side said goodbye; kPeerLost; kMismatch: it broke the
+    // protocol, or what came was damaged.
     std::function<void(const Status&)> onEnd;
     // Something was noted. Without a lock, on any thread.
     std::function<void()> noted;
@@ -75,7 +75,7 @@ class LinkConnection : public LinkHandler,
   LinkConnection(std::shared_ptr<LinkLoop> loop, int peer, std::uint32_t epoch, WireSecurity mode,
                  const LinkLimits& limits, Events events);
 
-  // Once. An error ends the connection.
+  // Called once. An error ends the connection.
   void attach(Established established);
 
   // The bytes stay the caller's and must not change before the callback.
@@ -105,9 +105,9 @@ class LinkConnection : public LinkHandler,
   // Named beside it when nothing is heard of it any more: "ranks 2, 3 run on that host".
   void setCompanions(std::string text);
 
-  // Fails everything under way and says goodbye behind the control messages that wait.
+  // Fails everything in flight and says goodbye behind the control messages that wait.
   void leave();
-  // Ends it at once; everything under way fails with this status.
+  // Ends it at once; everything in flight fails with this status.
   void fail(Status status);
   bool ended() const;
   std::uint64_t heldBytes() const;

@@ -1,10 +1,10 @@
 // LinkDialer: tries the addresses of a rank until one leads to it.
 //
-// They are tried one after another with a short head start each, so that a dead one costs a quarter
-// of a second and not its whole deadline; the first one whose other side proves to be that rank
-// wins, and only then is the hello said. What may pass (the network, a listener under attack, both
-// sides dialling at once) is tried again until the deadline; a refusal is final. Lives on the
-// loop's thread.
+// They are tried one after another with a short head start each, so that one that does not answer
+// costs a quarter of a second and not its whole deadline; the first one whose other side proves to
+// be that rank wins, and only then is the hello said. What may pass (the network, a listener under
+// attack, both sides dialling at once) is tried again until the deadline; a refusal is final. Lives
+// on the loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +67,7 @@ class LinkDialer : public LinkHandler,
   bool saidHello_ = false;
   bool final_ = true;  // nothing in this round is worth another
   Code code_ = Code::kUnavailable;
-  std::vector<std::string> reasons_;  // of this round, one per address
+  std::vector<std::string> reasons_;  // why this round failed, one for each address
 };
 
 }  // namespace farandole::transport

@@ -84,7 +84,7 @@ class LinkHandshake : public LinkHandler, public std::enable_shared_from_this<Li
   std::string address_;
   LinkHelloBytes hello_{};
   LinkVerdictBytes verdict_{};
-  std::size_t moved_ = 0;  // of the message of this phase
+  std::size_t moved_ = 0;  // bytes of the message of this phase
   Established result_;
   Status refusal_;
 };

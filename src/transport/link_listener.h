@@ -56,7 +56,7 @@ class LinkListener : public LinkHandler,
   LinkListener(std::shared_ptr<LinkLoop> loop, const TlsContext& tls, LinkSocket socket,
                std::size_t halfOpen, Duration handshakeLimit, Events events);
   Status start();
-  // On the loop's thread.
+  // Called on the loop's thread.
   void close();
 
  private:

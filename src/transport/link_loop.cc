@@ -23,7 +23,7 @@ constexpr std::size_t kEventsPerTurn = 64;
 
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
 
-// Without a poll for so long the loop's thread takes over.
+// If there was no poll for so long, the loop's thread takes over.
 constexpr long kPollTimeoutNanoseconds = 3'000'000;
 constexpr std::size_t kFew = 2;
 
@@ -85,7 +85,7 @@ bool LinkLoop::stop(Deadline deadline) {
   timers_.clear();
   few.swap(few_);
   polled.swap(polled_);
-  descriptors_.clear();  // from here on their owners close them one by one, unwatched
+  descriptors_.clear();  // from here on their owners close them, and they are not watched
   lock.unlock();
   return true;
 }

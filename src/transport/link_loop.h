@@ -1,13 +1,13 @@
 // LinkLoop: one thread that waits for sockets and timers and calls their handlers.
 //
 // Handlers are called on the loop's thread, one at a time; those added with addShared() also inside
-// poll(), whoever calls that, and perhaps on both threads at once. They must not block. All
-// functions may be called from any thread.
+// poll(), on the thread that calls it, and perhaps on both threads at once. They must not block.
+// All functions may be called from any thread.
 //
-// While somebody polls, the loop's thread stands back: it does not watch the shared sockets, so
-// that it neither takes a processor nor fights for the same bytes. It keeps its timers. It takes
-// over again at rest(), or if there was no poll() for a few milliseconds. Sockets that the poller
-// looks at one by one leave the epoll meanwhile: the kernel then has nobody to tell of every
+// While another thread polls, the loop's thread stands back: it does not watch the shared sockets,
+// so that it neither takes a processor nor competes for the same bytes. It keeps its timers. It
+// takes over again at rest(), or if there was no poll() for a few milliseconds. Sockets that the
+// poller looks at one by one leave the epoll meanwhile: the kernel then need not report every
 // packet.
 #pragma once
 
@@ -58,7 +58,7 @@ class LinkLoop {
   Result<Id> add(int fd, std::uint32_t events, std::shared_ptr<LinkHandler> handler);
   Result<Id> addShared(int fd, std::uint32_t events, std::shared_ptr<LinkHandler> handler);
   void watch(Id id, std::uint32_t events);
-  // Before the descriptor is closed. The handler may be in the middle of a call on the loop.
+  // Called before the descriptor is closed. The handler may be in the middle of a call on the loop.
   void remove(Id id);
   // Replaces the handler's timer.
   void setTimer(Id id, TimePoint due);
@@ -74,7 +74,7 @@ class LinkLoop {
   // Calls the shared handlers whose sockets are ready. Never waits. True if there was one. False
   // also if another thread is in it, or this one.
   bool poll();
-  // Nobody polls for the time being.
+  // No thread polls for the time being.
   void rest();
 
   // Ends the thread. False if a handler did not return in time: it is then left behind, and with it

@@ -40,7 +40,7 @@ struct LinkMeshOptions {
   std::string secretHex;
   int rank = 0;
   int size = 1;
-  std::string host = "localhost";  // for the others' messages
+  std::string host = "localhost";  // what the messages of other ranks say
   std::uint32_t epoch = 0;
   WireSecurity security = WireSecurity::kEncrypt;
   // Connections per peer; a slot always uses the same one. Control messages use the first.
@@ -52,7 +52,7 @@ struct LinkMeshOptions {
 
   LinkLimits limits;
   Duration connectTime = std::chrono::seconds(30);
-  std::size_t halfOpen = 64;  // handshakes under way on the port
+  std::size_t halfOpen = 64;  // handshakes in flight on the port
 };
 
 class AnyReceive;
@@ -103,7 +103,7 @@ class LinkMesh {
   // Arrive in order, and overtake messages. At most kMaxControl bytes.
   Status sendControl(int peer, std::string message);
 
-  // In line with the control messages. At most kMaxControl bytes together.
+  // Ordered with the control messages. At most kMaxControl bytes together.
   Status sendRecord(int peer, std::string_view front, std::span<const std::byte> body);
 
   // Reads and writes whatever is ready, on this thread, and calls the callbacks of it here. Never
@@ -120,17 +120,18 @@ class LinkMesh {
   static void hold();
   static void letGo();
 
-  // These are told on the loop's thread or inside poll(), one at a time, those of a peer in order.
-  // Set all before the first use and before the others are told the card. The message may be kept.
+  // These are called on the loop's thread or inside poll(), one at a time, those of a peer in
+  // order. Set all before the first use, and before the other ranks get the card. The message may
+  // be kept.
   void onControl(ControlCallback callback);
-  // Once per peer. kShutdown: it left in good order; kPeerLost: it did not; kMismatch: it is of
-  // another kind, or what came was damaged; kUnavailable: it could not be reached.
+  // Called once per peer. kShutdown: it left in good order; kPeerLost: it did not; kMismatch: it is
+  // of another kind, or what came was damaged; kUnavailable: it could not be reached.
   void onPeerEnd(EndCallback callback);
   // Not one at a time: those of two peers may come at once; see LinkConnection::Events.
   void onRecord(RecordCallback callback);
 
-  // That rank's process stands still, or goes on, as somebody says who sees it: until it goes on it
-  // is not taken for lost because of its silence.
+  // The process of that rank stands still, or continues, as another process has seen. Until it
+  // continues it is not taken for lost because of its silence.
   void peerStopped(int peer, bool stopped);
 
   // Ends everything with this peer; afterwards no memory of its sends and receives is touched.
@@ -147,7 +148,7 @@ class LinkMesh {
 
  private:
   class Core;
-  // Null if there is none; done has then been told why.
+  // Null if there is none; then `done` was called with the reason.
   std::shared_ptr<LinkConnection> connectionFor(int peer, std::uint64_t slot,
                                                 const LinkCallback& done);
   explicit LinkMesh(std::shared_ptr<Core> core);

@@ -14,7 +14,7 @@ namespace {
 // processors they may be slow to read it.
 constexpr Duration kGoodbyeTime = std::chrono::milliseconds(2000);
 constexpr Duration kStopTime = std::chrono::milliseconds(2500);
-// For connections that are being made when this rank leaves.
+// The limit for connections that are being made when this rank leaves.
 constexpr Duration kDialTime = std::chrono::milliseconds(250);
 
 Status shutDown() { return Status(Code::kShutdown, "this rank has shut down its connections"); }

@@ -1,15 +1,14 @@
 // LinkMesh::Core: the peers, their lanes and who dials whom. Included by link_mesh.cc and
 // mesh_core.cc only.
 //
-// Who dials: whoever needs the connection; the higher rank gives the lower one a head start. Only
-// who has said its hello can be accepted, so that is what decides when both dial: a rank accepts
-// the other's hello and gives up its own attempt, unless it is the lower one and has said its own
-// hello already. Then it refuses, and the other one accepts. Who is refused tries again until its
-// deadline; so one direction that works is enough.
+// Who dials: the rank that needs the connection; the higher rank gives the lower one a head start.
+// Only a rank that has said its hello can be accepted, so that is what decides when both dial: a
+// rank accepts the other's hello and gives up its own attempt, unless it is the lower one and has
+// said its own hello already. Then it refuses, and the other one accepts. A rank that was refused
+// retries until its deadline; so one direction that works is enough.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,7 +49,7 @@ class LinkMesh::Core : public std::enable_shared_from_this<Core> {
   struct Lane {
     LaneState state = LaneState::kIdle;
     std::shared_ptr<LinkConnection> connection;
-    std::shared_ptr<LinkDialer> dialer;  // of the loop's thread
+    std::shared_ptr<LinkDialer> dialer;  // used by the loop's thread only
   };
   struct Peer {
     bool introduced = false;

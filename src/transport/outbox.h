@@ -2,7 +2,7 @@
 // guarded by its connection.
 //
 // Notices (posted, credit, heartbeat) go first, then control messages, then data in fragments of at
-// most kMaxFragment: whatever is urgent overtakes between two fragments.
+// most kMaxFragment: what is urgent overtakes between two fragments.
 //
 // A message of at most kEagerBytes goes at once as long as the receiver's window has room. Any
 // other one is offered, and goes when the receiver says that the receive of its slot is posted, so
@@ -40,7 +40,7 @@ struct SendOperation {
   std::uint64_t slot = 0;
   std::span<const std::uint8_t> bytes;
   LinkCallback done;
-  std::uint64_t id = 0;  // for cancel()
+  std::uint64_t id = 0;  // what cancel() names it by
 };
 
 // A frame to be written next. The payload stays where it is until the frame was written.
@@ -58,7 +58,7 @@ class Outbox {
   // The receiver's window is known; before that next() must not be called.
   void open(std::uint64_t window);
 
-  // On an error the operation was not taken and is as it was.
+  // After an error the operation was not taken and is unchanged.
   Status send(SendOperation& operation);
   // The callback of a send of which the receiver knows nothing; none if it does, if the send is
   // unknown, or if another one of its slot follows, whose place would change.

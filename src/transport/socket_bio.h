@@ -14,9 +14,9 @@ inline bool notNow(int error) { return error == EAGAIN || error == EWOULDBLOCK |
 // For SSL_set_bio, which takes it over. The descriptor stays the caller's. nullptr: no memory.
 BIO* newSocketBio(int fd);
 
-// From now on it may read further than it was asked, which saves a call for every record. Only when
-// nobody else reads from this socket. Not libssl's own read-ahead: that moves all it has read after
-// every record.
+// From now on it may read further than it was asked, which saves a call for every record. Only if
+// nothing else reads from this socket. Not libssl's own read-ahead: that moves all it has read
+// after every record.
 void readAhead(BIO* bio);
 // It holds nothing, and the socket had nothing more when it was last read.
 bool isDrained(BIO* bio);

@@ -104,7 +104,7 @@ Result<std::size_t> Stream::write(std::span<const iovec> buffers) {
         continue;
       }
       Result<std::size_t> failed = sslFailed(result, error);
-      // What went before the failure is told first; the failure comes again.
+      // What was sent before the failure is reported first; the next call finds the failure again.
       return failed.ok() || total > 0 ? Result<std::size_t>(total) : failed;
     }
   }

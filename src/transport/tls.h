@@ -53,7 +53,7 @@ class TlsSession {
   const TlsContext& context_;
   SslPtr ssl_;
   int peer_ = -1;
-  std::string identity_;  // of the side that connects
+  std::string identity_;  // the identity of the side that connects
 };
 
 // Constant after construction; used by one loop.

@@ -10,8 +10,9 @@
 namespace farandole::transport {
 
 enum class WireSecurity : std::uint16_t {
-  kEncrypt = 1,    // TLS records: nobody reads or alters anything
-  kIntegrity = 2,  // contents in clear, a MAC over every frame: nobody alters, repeats or reorders
+  kEncrypt = 1,  // TLS records: others can neither read nor alter anything
+  kIntegrity =
+      2,  // contents in clear, a MAC over every frame: others cannot alter, repeat or reorder
   kHandshake = 3,  // contents in clear: only for networks that are trusted
 };
 

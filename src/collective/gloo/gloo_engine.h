@@ -43,7 +43,7 @@ struct GlooOptions {
   std::shared_ptr<GlooPort> port;
   std::vector<std::int32_t> ranks;  // the global rank of each member
   int me = 0;                       // index in it
-  std::uint32_t key = 0;            // of the set, 24 bits
+  std::uint32_t key = 0;            // the key of the set, 24 bits
   std::function<void()> wake;       // rings the driver; any thread
   // Does what Gloo cannot: uneven parts, Adasum, 16-bit floats, scaled integers, single messages.
   std::unique_ptr<Communicator> other;

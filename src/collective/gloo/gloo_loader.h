@@ -16,7 +16,7 @@ class GlooEngine {
  public:
   // path: of the library. It stays loaded.
   static Result<GlooEngine> load(const std::string& path);
-  // From where engines are (collective/engine_loader.h).
+  // Loads it from where engines are (collective/engine_loader.h).
   static Result<GlooEngine> load();
   std::unique_ptr<Communicator> make(GlooOptions options) const {
     return table_->make(std::move(options));

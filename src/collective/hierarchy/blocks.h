@@ -49,7 +49,7 @@ class Blocks {
   void forEachRun(std::int64_t chunk, int slice, F f) const {
     for (int machine = 0; machine < machines_.count(); ++machine) {
       const Range range = rangeOf(machine, chunk, slice);
-      std::int64_t at = 0;  // in the block
+      std::int64_t at = 0;  // its start in the block
       for (const int member : machines_.membersOf(machine)) {
         const std::int64_t length = count(member, chunk);
         const std::int64_t from = std::max(range.begin, at);

@@ -17,10 +17,10 @@ struct Work {
   Work(DType type, ReduceOp operation, const Scale& scale, int members);
 
   DType outside;  // the user's
-  DType inside;   // in the stages
+  DType inside;   // the type in the stages
   ReduceOp op;    // never kAverage
-  Scale before;   // for the first stage
-  Scale after;    // for the last result
+  Scale before;   // the scale of the first stage
+  Scale after;    // the scale of the last result
   bool converts() const { return outside != inside; }
 
   // Brings count elements from the user's type into the type of the stages (no scaling yet).

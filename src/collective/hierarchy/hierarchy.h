@@ -28,7 +28,7 @@
 
 namespace farandole::collective::hierarchy {
 
-// Where the ways part. Equal on all members.
+// Sizes at which operations choose another way. They are equal on all members.
 struct HierarchyTuning {
   // Below this one carrier travels alone: a message more costs more than its bytes.
   std::size_t oneCarrierBelow = std::size_t{32} << 10;

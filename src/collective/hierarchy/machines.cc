@@ -26,7 +26,7 @@ std::int64_t splitAt(std::int64_t count, std::int64_t index, std::int64_t parts)
   constexpr std::int64_t kUnit = 64;
   const std::int64_t even = count / parts + (count % parts != 0 ? 1 : 0);
   const std::int64_t size = (even + kUnit - 1) / kUnit * kUnit;
-  // Whoever asks for a part beyond the end gets the end; no product that could overflow.
+  // A part beyond the end is empty, at the end. There is no product that could overflow.
   return size == 0 || index > count / size ? count : std::min(count, index * size);
 }
 

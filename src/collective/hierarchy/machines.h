@@ -26,7 +26,7 @@ class Machines {
 
   int machineOf(int member) const { return machineOf_[static_cast<std::size_t>(member)]; }
   int localOf(int member) const { return localOf_[static_cast<std::size_t>(member)]; }
-  // In member order.
+  // The members of a machine, in ascending order.
   std::span<const int> membersOf(int machine) const {
     return membersOf_[static_cast<std::size_t>(machine)];
   }

@@ -8,7 +8,7 @@
 // communicator allows one operation at a time, in the same order on all members, so the stages
 // inside the machine alternate in an order that depends on the number of chunks only: kAhead firsts
 // lead, then last and first take turns. Operations between machines follow in the order of chunks.
-// Nobody waits in a circle: a stage waits only for stages of the same or earlier chunks.
+// There is no circular wait: a stage waits only for stages of the same or earlier chunks.
 //
 // Used by one thread at a time; owned by the caller; the communicator outlives it.
 #pragma once
@@ -36,7 +36,7 @@ struct HierarchyContext {
   const std::unique_ptr<Communicator> flat;
   const HierarchyTuning tuning;
   Buffers buffers;
-  Status failure;  // of the first operation that failed: every later one fails with it
+  Status failure;  // the status of the first operation that failed: every later one fails with it
 };
 
 // How an operation of that many bytes is cut; the same on all members.
@@ -94,7 +94,7 @@ class Pipeline : public EngineOperation<Pipeline, HierarchyContext> {
 
   const std::int64_t chunks_;
   const bool carrier_;  // this member carries a slice of this operation
-  const int steps_;     // in one call of progress()
+  const int steps_;     // steps in one call of progress()
 
   // How many chunks are through with each stage.
   std::int64_t firsts_ = 0;

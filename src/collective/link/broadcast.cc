@@ -123,7 +123,7 @@ class Broadcast final : public LinkOperation {
   std::size_t place_ = 0;
   bool begun_ = false;
   std::size_t posted_ = 0;
-  std::size_t passed_ = 0;  // to the children and into place
+  std::size_t passed_ = 0;  // chunks that were passed on and are in place
 };
 
 }  // namespace

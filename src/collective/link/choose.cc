@@ -23,7 +23,7 @@ constexpr std::size_t kBruckTotal = std::size_t{64} << 10;
 // Below, a tree's few steps beat a chain's many; above, a tree sends all bytes several times.
 constexpr std::size_t kTreeBytes = std::size_t{64} << 10;
 
-// A chunk: several of them are under way per member, so that the memory for them and what is read
+// A chunk: several of them are in flight per member, so that the memory for them and what is read
 // again from it stay within the second-level cache.
 constexpr std::size_t kSmallestChunk = std::size_t{64} << 10;
 constexpr std::size_t kLargestChunk = std::size_t{512} << 10;

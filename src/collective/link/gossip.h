@@ -52,12 +52,12 @@ class Gossip {
   const std::size_t sent_;
   const std::size_t received_;
   const std::uint64_t firstStep_;
-  std::vector<std::size_t> offsets_;  // of the blocks, this member's first; one more at the end
+  std::vector<std::size_t> offsets_;  // where the blocks begin, this member's first; then the end
   std::byte* scratch_ = nullptr;
   const std::byte* mine_ = nullptr;
   std::uint64_t step_ = 0;
   std::size_t have_ = 1;      // blocks
-  std::size_t expected_ = 1;  // after the step under way
+  std::size_t expected_ = 1;  // after the step in flight
   bool underWay_ = false;
   bool complete_ = false;
 };

@@ -18,7 +18,7 @@ std::size_t index(int member) { return static_cast<std::size_t>(member); }
 std::size_t bytesOf(std::int64_t count, DType dtype) {
   return static_cast<std::size_t>(count) * sizeOf(dtype);
 }
-// Only read where it is sent.
+// Such memory is only read when it is sent.
 std::byte* readable(const void* memory) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(memory));
 }

@@ -1,18 +1,18 @@
 // The engine between machines ("link"): a Communicator whose members talk through a LinkMesh.
 //
 // Only inputs and finished results travel, never partial ones: every element is reduced by one
-// member (or by all of them alike), from everybody's input, in the order of the ranks, with the
-// kernels of base/reduce.h. So results have the same bits as the shared-memory engine's, whatever
-// algorithm is chosen, and 16-bit floats need not be widened to travel without loss.
+// member (or by all of them alike), from the inputs of all members, in the order of the ranks, with
+// the kernels of base/reduce.h. So results have the same bits as the shared-memory engine's,
+// whatever algorithm is chosen, and 16-bit floats need not be widened to travel without loss.
 //
-// Memory. While an operation is under way the mesh reads and writes the caller's buffers, and it
-// cannot be told to stop for one operation alone. So whoever gets a failed operation, or destroys
-// one before its end, calls LinkMesh::drop for every other member of the set before the buffers are
-// released or used (and tells them the true cause on another way first: to them, this rank has
+// Memory. While an operation is in flight, the mesh reads and writes the caller's buffers, and it
+// cannot stop for one operation alone. So a caller that gets a failed operation, or destroys one
+// before its end, calls LinkMesh::drop for every other member of the set before the buffers are
+// released or used (and reports the true cause to them on another way first: to them, this rank has
 // closed its connections). The communicator is then of no further use. Exceptions, which need no
-// drop: a receive that has no message yet, a send of up to kEagerSend bytes, and a message
-// that is too large for its receive. What else the mesh still holds keeps itself alive, and no bell
-// is rung after the communicator is destroyed.
+// drop: a receive that has no message yet, a send of up to kEagerSend bytes, and a message that is
+// too large for its receive. What else the mesh still holds keeps itself alive, and no bell is rung
+// after the communicator is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct LinkOptions {
   // cheap, does not block, takes no lock that is held while the communicator is used.
   std::function<void()> wake;
   WireFormat wire = WireFormat::kNative;
-  std::vector<std::string> hosts;  // of each member, for messages; may be empty
+  std::vector<std::string> hosts;  // the host of each member, for messages; may be empty
 };
 
 std::unique_ptr<Communicator> makeLinkCommunicator(LinkOptions options);

@@ -10,7 +10,7 @@ namespace {
 // A message: long enough that its cost does not count, short enough that other process sets which
 // share the connection get their turn.
 constexpr std::size_t kMovePart = std::size_t{1} << 20;
-// Of one transfer, under way at once.
+// How many messages of one transfer are in flight at once.
 constexpr std::size_t kMoveWindow = 4;
 constexpr std::size_t kCopyBlock = std::size_t{1} << 20;
 
@@ -65,7 +65,7 @@ class Move final : public LinkOperation {
 
   void addFlow(const Transfer& transfer, bool out) {
     Flow flow{transfer, out, kMoveWindow * flows_.size(), 0, 0, 0};
-    // So many steps there are.
+    // There are only so many steps.
     flow.part = std::max(kMovePart, transfer.bytes / (kSteps / 2));
     flow.parts = (transfer.bytes + flow.part - 1) / flow.part;
     flows_.push_back(flow);

@@ -24,8 +24,8 @@ class LinkOperation : public EngineOperation<LinkOperation, Context> {
 
   // Does what it can, charging the bytes it moves to the budget, and stops when that is used up.
   virtual Advance advance(Budget& budget) = 0;
-  // Destroying it before its end harms nobody: the mesh has none of the caller's memory, and no
-  // other member counts on it. False unless told otherwise.
+  // Destroying it before its end does no harm: the mesh has none of the caller's memory, and no
+  // other member depends on it. False by default.
   void mayBeDropped(bool harmless) { harmless_ = harmless; }
   // Scratch memory, or the operation fails for good.
   bool reserve(std::size_t bytes);

@@ -52,7 +52,7 @@ class PointToPoint::Send final : public LinkOperation {
         to_(to),
         tag_(tag),
         eager_(bytes <= kEagerSend) {
-    // What follows its envelope at once is copied, and needs nobody.
+    // What follows its envelope at once is copied, and needs no other member.
     mayBeDropped(eager_ || to == me());
   }
   ~Send() override {
@@ -177,7 +177,7 @@ class PointToPoint::Receive final : public LinkOperation {
     if (!traffic().reserve(kNoteBytes + (wasted ? envelope.bytes : 0), true)) {
       return failForGood(Status::outOfMemory("no memory for a message"));
     }
-    // Bytes that nobody wants come nevertheless.
+    // Bytes that were refused arrive nevertheless.
     if (wasted && envelope.bytes > 0) {
       traffic().receive(envelope.source, step(kPayload, envelope.number),
                         std::span(traffic().scratch() + kNoteBytes, envelope.bytes), 1);

@@ -48,7 +48,7 @@ class PointToPoint {
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
     std::int32_t tag = 0;
-    std::shared_ptr<Local> local;  // of a message to oneself
+    std::shared_ptr<Local> local;  // only for a message to oneself
   };
   // What this member knows about another.
   struct Peer {
@@ -56,7 +56,7 @@ class PointToPoint {
     bool posted = false;
     std::uint64_t sent = 0;     // messages to it
     std::uint64_t arrived = 0;  // envelopes from it
-    std::size_t waiting = 0;    // of those, without a receive
+    std::size_t waiting = 0;    // of those, how many have no receive
     Status end;                 // not ok: nothing comes any more
   };
 

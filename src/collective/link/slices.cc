@@ -7,7 +7,7 @@
 namespace farandole::collective::link {
 namespace {
 
-// Chunks of each kind that are under way at once.
+// Chunks of each kind that are in flight at once.
 constexpr std::size_t kSliceWindow = 4;
 constexpr std::uint64_t kResults = kSteps / 2;  // the steps of results; inputs have those before
 constexpr std::uint64_t kMostChunks = kResults;
@@ -62,7 +62,7 @@ class Slices final : public LinkOperation {
     for (int member = 0; member < members(); ++member) {
       const std::int64_t begin = layout_.cuts[static_cast<std::size_t>(member)];
       const std::int64_t end = layout_.cuts[static_cast<std::size_t>(member) + 1];
-      // So many steps there are.
+      // There are only so many steps.
       const std::int64_t fewest = (end - begin) / static_cast<std::int64_t>(kMostChunks / 4);
       slices_.push_back(cutIntoChunks(elements_.segments(), begin, end, std::max(most, fewest)));
       chunks_ = std::max(chunks_, slices_.back().size());
@@ -233,14 +233,14 @@ class Slices final : public LinkOperation {
     std::size_t inputs = 0;   // everybody's, of my slice
     std::size_t packed = 0;   // my inputs, of the others' slices
     std::size_t own = 0;      // my inputs, of my slice
-    std::size_t result = 0;   // of my slice
+    std::size_t result = 0;   // the result of my slice
     std::size_t arrived = 0;  // results of the others' slices
   };
 
   const Elements elements_;
   const SliceLayout layout_;
   std::vector<std::vector<Chunk>> slices_;
-  std::size_t chunks_ = 0;  // of the slice that has most
+  std::size_t chunks_ = 0;  // chunks of the slice that has most
   std::int64_t largest_ = 0;
   std::size_t place_ = 0;
   Areas areas_;

@@ -67,7 +67,7 @@ class SmallAllreduce final : public LinkOperation {
   bool begun_ = false;
 };
 
-// Also the barrier: nobody has everybody's empty block before everybody has begun.
+// The barrier too: no member has all members' empty blocks before all have begun.
 class SmallAllgather final : public LinkOperation {
  public:
   SmallAllgather(Context& shared, const void* in, void* out, std::span<const std::size_t> bytes,

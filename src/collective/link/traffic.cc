@@ -49,12 +49,12 @@ Status Traffic::failure() const {
 
 void Traffic::finished(std::size_t counter, const Status& status) {
   if (status.ok()) {
-    // Release: who finds the counter clear finds the bytes.
+    // Release: a thread that finds the counter clear finds the bytes.
     if (open_[counter].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   } else {
     // The counter never clears.
     const MutexLock lock(mutex_);
-    // Who left in good order did so, often, because of one who did not.
+    // A member that left in good order often did so because another one was lost.
     if (failure_.ok() || (failure_.code() == Code::kShutdown && status.code() != Code::kShutdown)) {
       failure_ = status;
     }

@@ -1,4 +1,4 @@
-// Traffic: the messages of one operation, and how many of them are still under way.
+// Traffic: the messages of one operation, and how many of them are still in flight.
 //
 // Every message is counted by one of the operation's counters; a counter that is clear again tells
 // that all its messages are through. The driver's thread issues messages and looks; callbacks of

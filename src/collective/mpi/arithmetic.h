@@ -13,7 +13,7 @@ struct NativeReduction {
   std::int64_t perElement;  // MPI elements in one of ours
 };
 
-// How MPI is told to compute it; only of what mpiComputes.
+// The names that MPI has for a reduction; only for what mpiComputes.
 NativeReduction nativeReduction(const Reduction& reduction);
 
 // to = from * scale; nothing if that changes nothing.

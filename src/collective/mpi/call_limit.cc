@@ -34,17 +34,18 @@ CallLimit::CallLimit(Deadline deadline, std::string call, std::string advice)
 
 CallLimit::~CallLimit() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over_ = true;
   }
-  changed_.notify_all();
+  changed_.notifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 void CallLimit::run(Deadline deadline) {
   const TimePoint begin = Clock::now();
-  std::unique_lock lock(mutex_);
-  if (changed_.wait_until(lock, deadline.at(), [this] { return over_; })) return;
+  const MutexLock lock(mutex_);
+  while (!over_ && !deadline.passed()) changed_.wait(mutex_, deadline);
+  if (over_) return;
   const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
   endProcess(call_ + " has not returned for " + std::to_string(seconds) + " s: " + advice_);
 }

@@ -3,12 +3,11 @@
 // ends the others.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace farandole::collective::mpi {
 
@@ -25,9 +24,9 @@ class CallLimit {
 
   const std::string call_;
   const std::string advice_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  bool over_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

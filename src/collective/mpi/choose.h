@@ -29,14 +29,14 @@ enum class Algorithm {
 Algorithm chooseAllreduce(const Reduction& reduction, std::size_t bytes, int members,
                           int nativeFrom);
 
-// Chunks: how fused pieces are cut into the arrays that MPI is given one after the other. Large pieces
-// are used where they lie; runs of small ones are packed. The cut depends on counts only, so it is the
-// same on all members.
+// Chunks: how fused pieces are cut into the arrays that MPI is given one after the other. Large
+// pieces are used where they lie; runs of small ones are packed. The cut depends on counts only, so
+// it is the same on all members.
 struct Chunk {
-  std::int64_t begin = 0;  // in the concatenation of all pieces
+  std::int64_t begin = 0;  // its start in the concatenation of all pieces
   std::int64_t count = 0;
-  int piece = -1;           // lies in this one; -1: packed
-  std::int64_t offset = 0;  // in that piece
+  int piece = -1;           // the piece it lies in; -1: it is packed
+  std::int64_t offset = 0;  // its start in that piece
 };
 
 // From this size on a piece is used where it lies.

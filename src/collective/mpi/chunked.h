@@ -27,7 +27,7 @@ class ChunkedOperation : public Pipeline {
     return static_cast<std::size_t>(count) * segments_.elementBytes();
   }
   static bool packed(const Chunk& chunk) { return chunk.piece < 0; }
-  // Of chunks that are not packed.
+  // The memory of a chunk that is not packed.
   const std::byte* in(const Chunk& chunk) const {
     return segments_.in(static_cast<std::size_t>(chunk.piece), chunk.offset);
   }

@@ -18,7 +18,7 @@ class MpiCommunicator final : public Communicator {
     context_.comm = comm;
     context_.nativeFrom = nativeFrom;
     context_.pointToPoint = &messages_;
-    MPI_Comm_rank(comm, &context_.rank);
+    MPI_Comm_rank(comm, &context_.me);
     MPI_Comm_size(comm, &context_.size);
   }
   ~MpiCommunicator() override {
@@ -31,7 +31,7 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
-  int member() const override { return context_.rank; }
+  int member() const override { return context_.me; }
   int size() const override { return context_.size; }
 
   OperationPtr allreduce(std::span<const Piece> pieces, DType dtype, ReduceOp op,

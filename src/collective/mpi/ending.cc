@@ -10,12 +10,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "collective/mpi/call_limit.h"
 #include "collective/mpi/headers.h"
@@ -33,7 +33,7 @@ constexpr auto kLastMessages = seconds(2);
 constexpr Duration kLongestNap = milliseconds(20);
 // A lost connection is seen at once, and judged within half a second (Watch).
 constexpr auto kLossKnown = seconds(2);
-// What is told the others is on its way by then.
+// By then the report to the other ranks was sent.
 constexpr auto kLastWords = milliseconds(100);
 
 // Never deleted: used until the very end of the process.
@@ -41,9 +41,9 @@ struct State {
   std::atomic<bool> lost{false};
   std::atomic<bool> ours{false};  // we have called MPI_Finalize
   std::atomic<bool> over{false};  // and it has returned
-  std::mutex mutex;
-  std::string why;    // guarded by mutex
-  TimePoint since{};  // guarded by mutex
+  Mutex mutex;
+  std::string why GUARDED_BY(mutex);
+  TimePoint since GUARDED_BY(mutex){};
 };
 State& state() {
   static auto* const made = new State;
@@ -73,7 +73,7 @@ void awaitAll(MPI_Comm comm) {
 // there only if the call is ours: a program's own might have returned long ago.
 bool finalizeIsOver() { return state().ours.load() ? state().over.load() : !MpiProcess::alive(); }
 
-// Not joined: it has the process's end to live.
+// Not joined: it lives until the end of the process.
 void limitFinalize(Duration limit) {
   auto thread = startThread("fd-mpi-limit", [limit] {
     std::this_thread::sleep_for(limit);
@@ -181,7 +181,7 @@ void Ending::finalize() {
 
 void Ending::rankLost(const std::string& why) {
   State& mine = state();
-  const std::lock_guard lock(mine.mutex);
+  const MutexLock lock(mine.mutex);
   if (mine.lost.load(std::memory_order_relaxed)) return;
   mine.why = why;
   mine.since = Clock::now();
@@ -195,8 +195,9 @@ std::string Ending::awaitLoss() {
   while (!lost() && !deadline.passed()) std::this_thread::sleep_for(milliseconds(1));
   if (!lost()) return "";
   std::this_thread::sleep_for(kLastWords);
-  const std::lock_guard lock(state().mutex);
-  return state().why;
+  State& mine = state();
+  const MutexLock lock(mine.mutex);
+  return mine.why;
 }
 
 void Ending::endIfLost() {
@@ -204,7 +205,7 @@ void Ending::endIfLost() {
   State& mine = state();
   std::string why;
   {
-    const std::lock_guard lock(mine.mutex);
+    const MutexLock lock(mine.mutex);
     if (Clock::now() < mine.since + kLastMessages) return;
     why = mine.why;
   }

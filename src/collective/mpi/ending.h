@@ -1,6 +1,6 @@
-// The end of MPI in this process, whoever calls MPI_Finalize: first all ranks wait for each other,
-// as long as it takes (others may have hours to go) and without burning a processor; only then MPI
-// ends, which takes moments. A rank that is lost meanwhile ends the wait.
+// The end of MPI in this process, wherever MPI_Finalize is called: first all ranks wait for each
+// other, as long as it takes (others may have hours to go) and without burning a processor; only
+// then MPI ends, which takes moments. A rank that is lost meanwhile ends the wait.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace farandole::collective::mpi {
 class Ending {
  public:
   // Called once, when MPI runs: MPI_Finalize then begins with the wait, on this communicator, which
-  // nobody else uses. Collective in so far as all ranks must do so. The process ends if
+  // has no other use. Collective in so far as all ranks must call it. The process ends if
   // MPI_Finalize takes longer than the limit once all ranks are there.
   static Status prepare(MPI_Comm comm, Duration finalizeLimit);
 

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "collective/mpi/process.h"
 
@@ -22,11 +21,13 @@ constexpr Duration kLongest = milliseconds(20);
 
 // Never deleted: used until the very end of the process.
 struct PumpState {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool stopping = false;  // guarded by mutex
-  std::thread thread;     // guarded by mutex
-  pid_t owner = 0;
+  Mutex mutex;
+  Condition changed;
+  bool stopping GUARDED_BY(mutex) = false;
+  std::thread thread GUARDED_BY(mutex);
+  // The process that started the thread. Read without the mutex: in a forked child it may never be
+  // released.
+  std::atomic<pid_t> owner{0};
 };
 PumpState& pumpState() {
   static auto* const made = new PumpState;
@@ -43,7 +44,7 @@ int pumpAtFinalize(MPI_Comm, int, void*, void*) {
 
 Status IdlePump::start(MPI_Comm comm) {
   PumpState& mine = pumpState();
-  const std::lock_guard lock(mine.mutex);
+  const MutexLock lock(mine.mutex);
   if (mine.thread.joinable() || mine.stopping) return {};
   {
     const MpiProcess::Lock serial;
@@ -66,17 +67,17 @@ void IdlePump::stop() {
   if (mine.owner != getpid()) return;  // a forked child has no such thread
   std::thread ended;
   {
-    const std::lock_guard lock(mine.mutex);
+    const MutexLock lock(mine.mutex);
     mine.stopping = true;
     ended = std::move(mine.thread);
   }
-  mine.changed.notify_all();
+  mine.changed.notifyAll();
   if (ended.joinable()) ended.join();
 }
 
 bool IdlePump::running() {
   PumpState& mine = pumpState();
-  const std::lock_guard lock(mine.mutex);
+  const MutexLock lock(mine.mutex);
   return mine.owner == getpid() && mine.thread.joinable();
 }
 
@@ -84,10 +85,12 @@ void IdlePump::run(MPI_Comm comm) {
   PumpState& mine = pumpState();
   std::uint64_t seen = calls_.load(std::memory_order_relaxed);
   TimePoint idleSince = Clock::now();
-  std::unique_lock lock(mine.mutex);
+  MutexLock lock(mine.mutex);
   for (;;) {
     const Duration nap = std::clamp<Duration>((Clock::now() - idleSince) / 8, kShortest, kLongest);
-    if (mine.changed.wait_for(lock, nap, [&] { return mine.stopping; })) return;
+    const Deadline deadline = Deadline::after(nap);
+    while (!mine.stopping && !deadline.passed()) mine.changed.wait(mine.mutex, deadline);
+    if (mine.stopping) return;
     const std::uint64_t now = calls_.load(std::memory_order_relaxed);
     if (now != seen) {
       seen = now;

@@ -1,9 +1,9 @@
-// MPI moves data only while somebody calls it, and it calls a message sent that still lies in its
+// MPI moves data only while it is called, and it reports a message as sent that still lies in its
 // own buffers: before a connection exists, when a socket is full. A rank that has nothing left to
-// do, or computes, must therefore go on calling it, or others wait for that message for ever.
+// do, or computes, must therefore go on calling it, or others wait for that message without end.
 //
-// IdlePump: a thread that calls MPI when nobody else has for a while, ever more rarely. It ends at
-// the beginning of MPI_Finalize, whoever calls that, and at the end of the process.
+// IdlePump: a thread that calls MPI, ever more rarely, when no other thread has for a while. It
+// ends at the beginning of MPI_Finalize, wherever that is called, and at the end of the process.
 #pragma once
 
 #include <atomic>

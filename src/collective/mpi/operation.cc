@@ -10,7 +10,7 @@ namespace farandole::collective::mpi {
 
 bool MpiOperation::check(const Status& status) {
   if (status.ok()) return true;
-  const std::string text = std::string(name_) + " on member " + std::to_string(context().rank) +
+  const std::string text = std::string(name_) + " on member " + std::to_string(context().me) +
                            " of " + std::to_string(context().size) + ": " + status.message();
   failForGood(Status(status.code(), text));
   return false;

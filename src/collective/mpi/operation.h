@@ -32,7 +32,7 @@ enum MpiTag : int {
 
 struct MpiContext {
   MPI_Comm comm = MPI_COMM_NULL;
-  int rank = 0;
+  int me = 0;  // the index of this member
   int size = 1;
   int nativeFrom = 0;  // members from which on MPI reduces what it can; 0: never
   Status failure;      // once something failed for good
@@ -58,11 +58,11 @@ class MpiOperation : public EngineOperation<MpiOperation, MpiContext> {
   // Bytes that MPI has been given and not completed.
   virtual std::size_t underWay() const { return 0; }
 
-  // Tells the others that this member has come, beside what it posts next: when all have, that is a
-  // movement, so that nobody sleeps through the transfer because it had to wait for its beginning.
-  // All members call it or none does.
+  // Announces this member to the others, beside what it posts next. When all have done so, that
+  // counts as movement, so that no member sleeps through the transfer because it had to wait for
+  // its beginning. All members call it or none does.
   Status announce();
-  // For which that is worth it.
+  // The size from which that is worth it.
   static constexpr std::size_t kAnnouncedFrom = std::size_t{128} << 10;
 
   // Fails for good, with the operation and the member in the text, unless it is ok; true if it is.
@@ -75,7 +75,7 @@ class MpiOperation : public EngineOperation<MpiOperation, MpiContext> {
   void abandon(Requests& requests, Scratch scratch);
 
   MPI_Comm comm() const { return context().comm; }
-  int me() const { return context().rank; }
+  int me() const { return context().me; }
   int members() const { return context().size; }
   std::string_view name() const { return name_; }
 

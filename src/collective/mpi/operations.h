@@ -15,8 +15,8 @@ namespace farandole::collective::mpi {
 //             bits from the implementations we know (MPI only recommends it); two runs may differ.
 //   gathered  everybody gets everything and reduces it in rank order: for small arrays.
 //   exchange  member i gets everybody's part i, reduces it in rank order, and hands it to all: as
-//             few bytes as a ring (link/operations.h names the papers). float16 and bfloat16 travel as
-//             they are, are accumulated in float32 and rounded once.
+//             few bytes as a ring (link/operations.h names the papers). float16 and bfloat16 travel
+//             as they are, are accumulated in float32 and rounded once.
 //
 // The last two are bit-identical on all members and in every run, for all types and operators.
 OperationPtr makeAllreduce(MpiContext& context, std::span<const Piece> pieces,

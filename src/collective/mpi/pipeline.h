@@ -1,4 +1,4 @@
-// Pipeline: an operation on a sequence of steps, two of which are under way at a time, so that MPI
+// Pipeline: an operation on a sequence of steps, two of which are in flight at a time, so that MPI
 // is busy with one while the next is packed or the previous one unpacked.
 //
 // Steps begin, and their phases follow, in the same order on all members: what they post are
@@ -33,7 +33,7 @@ class Pipeline : public MpiOperation {
   // The requests of step.phase have ended. Posts the next phase and returns false, or finishes the
   // step and returns true. Charges the bytes it moved to the budget.
   virtual bool next(Step& step, Budget& budget) = 0;
-  // After the last step.
+  // Called after the last step.
   virtual void finish() {}
 
   // Memory for a step; false, with the operation failed, if there is none.

@@ -293,7 +293,7 @@ Status PointToPoint::readVerdict(int source, const std::vector<std::byte>& bytes
       sends_.erase(found);
       return {};
     case Verdict::kRefused:
-      send.fail(tooSmall(context_.rank, send.tag_, send.bytes_, verdict.capacity));
+      send.fail(tooSmall(context_.me, send.tag_, send.bytes_, verdict.capacity));
       sends_.erase(found);
       return {};
     case Verdict::kSend:

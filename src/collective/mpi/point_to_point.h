@@ -22,8 +22,8 @@ namespace farandole::collective::mpi {
 class PointToPoint {
  public:
   explicit PointToPoint(MpiContext& context) : context_(context) {}
-  // After the last operation. False if MPI still uses memory or messages of this communicator, so
-  // that it must not be freed.
+  // Called after the last operation. False if MPI still uses memory or messages of this
+  // communicator, so that it must not be freed.
   bool close();
   PointToPoint(const PointToPoint&) = delete;
   PointToPoint& operator=(const PointToPoint&) = delete;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/mutex.h"
 #include "collective/mpi/call_limit.h"
 #include "collective/mpi/ending.h"
 #include "collective/mpi/idle_pump.h"
@@ -21,8 +22,8 @@ using std::chrono::microseconds;
 
 // MPI counts on two threads never being inside it at once, unless it was started with MULTIPLE.
 std::atomic<bool> serialised{false};
-std::mutex& serialMutex() {
-  static auto* mutex = new std::mutex;  // used until the very end of the process
+Mutex& serialMutex() {
+  static auto* mutex = new Mutex;  // used until the very end of the process
   return *mutex;
 }
 pid_t owner = 0;
@@ -31,7 +32,7 @@ thread_local int inside = 0;
 
 // An MPI that meets a broken connection may end the process from within any call (Open MPI: exit),
 // long before a loss that others can see. The other ranks would take this one for the cause: so it
-// stays until it knows, and has told them, who is.
+// stays until it knows which rank is the cause, and has reported it.
 [[noreturn]] void endedInside(int code) {
   const std::string who = Ending::awaitLoss();
   endProcess(who.empty() ? "MPI has ended this process from within a call"
@@ -91,12 +92,16 @@ bool MpiProcess::alive() {
   return started != 0 && ended == 0;
 }
 
-MpiProcess::Lock::Lock() {
-  if (serialised.load(std::memory_order_relaxed)) lock_ = std::unique_lock(serialMutex());
+MpiProcess::Lock::Lock() NO_THREAD_SAFETY_ANALYSIS
+    : held_(serialised.load(std::memory_order_relaxed)) {
+  if (held_) serialMutex().lock();
   ++inside;
 }
 
-MpiProcess::Lock::~Lock() { --inside; }
+MpiProcess::Lock::~Lock() NO_THREAD_SAFETY_ANALYSIS {
+  --inside;
+  if (held_) serialMutex().unlock();
+}
 
 Duration napAfter(Duration waited, std::size_t bytes) {
   constexpr Duration kLongest = std::chrono::milliseconds(1);
@@ -151,9 +156,10 @@ Result<MPI_Comm> duplicate(MPI_Comm comm, Deadline deadline, std::string_view wh
 }
 
 Result<MpiProcess*> MpiProcess::start(Deadline deadline, Duration finalizeLimit) {
-  static std::mutex mutex;
-  static MpiProcess* process = nullptr;  // never deleted: as long as MPI
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  // Never deleted: it lives as long as MPI.
+  static MpiProcess* process GUARDED_BY(mutex) = nullptr;
+  const MutexLock lock(mutex);
   int ended = 0;
   MPI_Finalized(&ended);
   if (ended != 0) {

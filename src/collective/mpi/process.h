@@ -1,8 +1,7 @@
-// MPI in this process: started at most once, by whoever comes first, ended at exit only if it was
-// started here. All MPI calls of the engine are made under its lock.
+// MPI in this process. It is started at most once, by this engine or by the program, and ended at
+// exit only if it was started here. All MPI calls of the engine are made under its lock.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,10 +20,11 @@ class MpiProcess {
   // Starts MPI unless it runs. kUnavailable if it has ended already or allows no second thread.
   static Result<MpiProcess*> start(Deadline deadline, Duration finalizeLimit);
 
-  // False once anybody has called MPI_Finalize: no MPI function may be called any more.
+  // False once MPI_Finalize was called: after that no MPI function may be called.
   static bool alive();
 
-  // Held while MPI is called. Excludes nobody if MPI takes calls from several threads at once.
+  // Held while MPI is called. It excludes no thread if MPI takes calls from several threads at
+  // once, so that there is nothing for clang to check.
   class Lock {
    public:
     Lock();
@@ -33,10 +33,10 @@ class MpiProcess {
     Lock& operator=(const Lock&) = delete;
 
    private:
-    std::unique_lock<std::mutex> lock_;
+    bool held_ = false;
   };
 
-  // A copy of MPI_COMM_WORLD that nobody else uses; lives as long as MPI.
+  // A copy of MPI_COMM_WORLD that has no other user; it lives as long as MPI.
   MPI_Comm base() const { return base_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -67,7 +67,7 @@ Status await(MPI_Request& request, Deadline deadline, std::string_view what);
 Result<MPI_Comm> duplicate(MPI_Comm comm, Deadline deadline, std::string_view what);
 
 // How long to sleep between two looks when nothing has moved for so long. MPI moves data only while
-// it is called, so while that many bytes are under way the looks are more frequent.
+// it is called, so while that many bytes are in flight the looks are more frequent.
 Duration napAfter(Duration waited, std::size_t bytes = 0);
 
 }  // namespace farandole::collective::mpi

@@ -1,4 +1,4 @@
-// Requests: the outstanding MPI requests of one step, tested together.
+// Requests: the MPI requests of one step that are in flight, tested together.
 #pragma once
 
 #include <cstdint>

@@ -156,7 +156,7 @@ class Adasum final : public ShmOperation {
     return Advance::kSomething;
   }
 
-  // Nobody's scratch is freed before everybody has read it.
+  // No scratch memory is freed before all members have read it.
   Advance leave() {
     if (!board().allContributed(step_)) return Advance::kNothing;
     board().finish(step_ + 1);

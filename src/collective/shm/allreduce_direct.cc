@@ -80,7 +80,8 @@ Advance AllreduceDirect::advance(Budget& budget) {
   }
   if (!announced_) {
     // The step after the gate carries no data: it says that this member's slice is written
-    // everywhere. Nobody returns before all slices are, and before everybody has read its input.
+    // everywhere. No member returns before all slices are written and all members have read its
+    // input.
     board_.contribute(gate_ + 2);
     announced_ = true;
     result = Advance::kSomething;

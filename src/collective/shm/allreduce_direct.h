@@ -48,7 +48,7 @@ class AllreduceDirect {
   std::vector<std::byte*> outs_;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
-  std::int64_t at_;  // of this member's slice
+  std::int64_t at_;  // the position in this member's slice
   std::int64_t end_;
   bool announced_ = false;
 };

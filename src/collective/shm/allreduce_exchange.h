@@ -4,8 +4,8 @@
 // contributes the parts that others reduce, reduces its own part (in rank order, straight from its
 // own memory and the others' slots into its own memory and its answer slot), and picks up the
 // answers of the others: every byte is copied once on its way in and once on its way out, and only
-// the bytes that must travel. Rounds overlap: contributions run ahead, so that nobody waits for a
-// flag while there is something to copy.
+// the bytes that must travel. Rounds overlap: contributions run ahead, so that no member waits for
+// a flag while there is something to copy.
 //
 // A reduce-scatter followed by an allgather, as in R. Rabenseifner, "Optimization of Collective
 // Reduction Operations", ICCS 2004, but every part is reduced in one step from all inputs.

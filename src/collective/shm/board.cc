@@ -41,7 +41,7 @@ std::byte* Board::stream(int from, int to) const {
 
 void Board::finish(std::uint64_t end) {
   MemberFlags& mine = flags(me_);
-  // Release: whoever sees these counters may overwrite what this member has read.
+  // Release: a member that sees these counters may overwrite what this member has read.
   if (contributed_ < end) mine.contributed.store(contributed_ = end, std::memory_order_release);
   if (answered_ < end) mine.answered.store(answered_ = end, std::memory_order_release);
   if (consumed_ < end) mine.consumed.store(consumed_ = end, std::memory_order_release);

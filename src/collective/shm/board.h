@@ -59,7 +59,7 @@ class Board {
   void noteContributionsRead(std::uint64_t below);
   void noteAnswersRead(std::uint64_t below);
 
-  // Announce all own slots below a step, and wake whoever sleeps.
+  // Announces all own slots below a step, and wakes the members that sleep.
   void contribute(std::uint64_t below);
   void answerUpTo(std::uint64_t below);
   void consume(std::uint64_t below);
@@ -131,7 +131,7 @@ class Board {
   std::vector<Seen> seen_;
   std::uint64_t allContributed_ = 0;  // everybody has contributed below this
   std::uint64_t allAnswered_ = 0;
-  // The search for who is missing goes on where it stopped: nobody before `member` is missing at
+  // The search for who is missing goes on where it stopped: no member before `member` is missing at
   // `step`.
   struct Search {
     std::uint64_t step = 0;

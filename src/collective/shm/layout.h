@@ -30,7 +30,7 @@ struct MemberFlags {
   // Both kinds of slots of all others have been read.
   alignas(kLinePair) std::atomic<std::uint64_t> consumed;
   std::atomic<std::uint64_t> epoch;  // 1 + the epoch of the member
-  TinyLine tiny[2];                  // by parity of the operation's number
+  TinyLine tiny[2];                  // indexed by the parity of the operation's number
 };
 
 // Written by member 0: which way the allreduces of a size class go (see tuner.h).
@@ -60,9 +60,9 @@ struct Envelope {
   };
   std::atomic<std::uint32_t> state;
   std::int32_t tag;
-  std::uint64_t order;  // of posting in this pair: equal tags match in this order
+  std::uint64_t order;  // the order of posting in this pair: equal tags match in this order
   std::uint64_t bytes;
-  std::uint64_t offset;    // in the sender's arena, or kNotShared
+  std::uint64_t offset;    // the place in the sender's arena, or kNotShared
   std::uint64_t capacity;  // written by the receiver with kRefused
   static constexpr std::uint64_t kNotShared = ~std::uint64_t{0};
 };

@@ -261,7 +261,7 @@ class Move final : public ShmOperation {
       announced_ = true;
       result = Advance::kSomething;
     }
-    // Until everybody has, nobody may reuse its memory.
+    // Until all members have, none may reuse its memory.
     return board().allContributed(end_ - 1) ? Advance::kDone : result;
   }
 
@@ -276,7 +276,7 @@ class Move final : public ShmOperation {
   std::int64_t selfDone_ = 0;
   std::uint64_t end_ = 0;
 
-  // At the gate.
+  // The state at the gate.
   int notesRead_ = 0;
   bool allShared_ = true;
   std::vector<GateNote> notes_;
@@ -296,7 +296,7 @@ class Move final : public ShmOperation {
 }  // namespace
 
 OperationPtr makeMove(ShmContext& context, MoveLayout layout) {
-  if (context.board.size() == 1) {  // nobody reads what goes to others
+  if (context.board.size() == 1) {  // no member reads what goes to others
     layout.outgoing.clear();
     layout.longest = 0;
     layout.longestIsLocal = false;

@@ -15,7 +15,7 @@ Advance ShmOperation::turn() {
   return result;
 }
 
-// Only now: what the dead have left behind is complete.
+// Only now: what lost members have left behind is complete.
 void ShmOperation::lookForTheMissing() {
   const machine::Neighbourhood& neighbourhood = board().neighbourhood();
   if (neighbourhood.failed()) {

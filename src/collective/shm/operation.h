@@ -37,7 +37,7 @@ class ShmOperation : public EngineOperation<ShmOperation, ShmContext> {
  private:
   friend EngineOperation;
   Advance turn();
-  // Who finds nothing to do asks whether anybody is missing.
+  // An operation that finds nothing to do asks whether a member is missing.
   void lookForTheMissing();
 };
 

@@ -83,7 +83,7 @@ class PointToPoint::Receive final : public ShmOperation {
   const int from_;
   const int tag_;
   Received* const received_;
-  // Once matched.
+  // Valid once it is matched.
   int source_ = -1;
   Envelope* envelope_ = nullptr;
   std::uint64_t bytes_ = 0;
@@ -428,7 +428,7 @@ void PointToPoint::forget(Receive& receive) {
     streamHolder_[static_cast<std::size_t>(receive.source_)] = &drains_.back();
     return;
   }
-  // Claimed: nobody else will take it. The sender is told that it was.
+  // It is claimed: no other receive will take it. The sender learns that it was.
   std::uint32_t state = Envelope::kClaimed;
   const bool told = receive.envelope_->state.compare_exchange_strong(state, Envelope::kTaken,
                                                                      std::memory_order_acq_rel);

@@ -207,7 +207,7 @@ class ReduceScatter final : public ShmOperation {
   const Reduction reduction_;
   const std::size_t elementBytes_;
   std::vector<std::int64_t> starts_;
-  std::vector<std::size_t> partIndex_;  // of each receiver, among those that receive anything
+  std::vector<std::size_t> partIndex_;  // each receiver's index among those with a part
   std::vector<const std::byte*> inputs_;
   std::vector<const void*> sources_;
   std::size_t capacity_ = 0;

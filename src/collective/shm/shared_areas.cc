@@ -12,11 +12,11 @@ namespace {
 
 // So many areas may wait for slower members before the next one is made.
 constexpr std::size_t kMostLate = 2;
-// A member that is away for longer (it computes, or never leaves) holds up nobody.
+// A member that is away for longer (it computes, or never leaves) delays no other member.
 constexpr Duration kJoinTimeout = std::chrono::seconds(1);
 constexpr Duration kGlance = std::chrono::microseconds(200);
 
-// Where the count lies behind the area.
+// The place of the count behind the area.
 constexpr std::size_t countAt(std::size_t bytes) {
   return (bytes + kLinePair - 1) / kLinePair * kLinePair;
 }
@@ -59,7 +59,7 @@ void SharedAreas::leave(const Part& part) {
     }
   }
   // Release: everything this rank has done there is over when the first member sees the count. The
-  // memory may be somebody else's at once: it is not even looked at again.
+  // memory may have another owner at once: it is not even read again.
   part.left_.fetch_add(1, std::memory_order_release);
   collect();
 }

@@ -4,7 +4,7 @@
 // An area lies in the arena of its first member. Behind it is a count of the members that have left
 // it for good; the first member frees the area when that is all of them. A member that was killed,
 // or given up and may wake later, never counts: then the area stays as it is until the arena ends,
-// so that nobody writes into memory that has become somebody else's. Thread-safe.
+// so that no rank writes into memory that has another owner by then. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class SharedAreas {
   machine::Neighbourhood& neighbourhood_;
   Mutex mutex_;
   std::list<Area> areas_ GUARDED_BY(mutex_);  // made by this rank
-  std::atomic<std::size_t> late_{0};          // of these, left here but not by all
+  std::atomic<std::size_t> late_{0};          // of these, left by this rank and not by all
 };
 
 }  // namespace farandole::collective::shm

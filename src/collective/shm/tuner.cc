@@ -107,7 +107,7 @@ void Tuner::end(const Choice& choice, bool wasDirect, std::int64_t nanoseconds) 
 template <std::size_t N, typename Allowed>
 int Tuner::next(const std::array<Record, N>& records, std::uint64_t number, int fallback,
                 Allowed isAllowed) const {
-  // At first every way in turn.
+  // At first every way gets its turn.
   int best = fallback;
   int fewest = kSamples;
   int untried = -1;

@@ -4,7 +4,7 @@
 // at the end of its operation number a of a size class it writes the entry for operation a+2. Every
 // member reads that entry when it begins a+2: it is done with a+1, so it has seen a sign that
 // member 0 gave in a+1, after writing. The entry is next overwritten at the end of a+4 (kAhead = 4
-// entries in turn), when everybody has begun a+4: nobody can still be reading it.
+// entries in turn), when all members have begun a+4: none can still be reading it.
 //
 // Used by the communicator's thread only.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace farandole::collective::shm {
 
-// Ways for ordinary memory.
+// How an allreduce of ordinary memory goes through slots.
 struct ExchangeLayout {
   bool oneShot;           // everybody publishes everything and reduces everything
   std::size_t partBytes;  // otherwise: the part each member reduces in one round
@@ -36,7 +36,7 @@ class Tuner {
     int exchange = 0;  // index of the layout
     int direct = 0;    // 1: streaming stores
     bool measured = false;
-    std::uint64_t number = 0;  // of this class
+    std::uint64_t number = 0;  // the number of the operation in its class
   };
   Choice begin(std::size_t bytes);
   const ExchangeLayout& layout(const Choice& choice) const;

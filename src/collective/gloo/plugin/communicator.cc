@@ -333,9 +333,9 @@ GlooCommunicator::GlooCommunicator(GlooOptions options)
 GlooCommunicator::~GlooCommunicator() {
   shared_->unwatch();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over_ = true;
-    changed_.notify_all();
+    changed_.notifyAll();
   }
   shared_->fail(Status(Code::kShutdown, "the communicator was closed"));
   if (thread_.joinable()) thread_.join();
@@ -348,9 +348,9 @@ OperationPtr GlooCommunicator::start(std::function<void(std::uint32_t)> work) {
   // All members count alike; Gloo's slots have room for so much of it.
   job->tag = operations_++ & 0xfff;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     next_ = job;
-    changed_.notify_all();
+    changed_.notifyAll();
   }
   return std::make_unique<JobOperation>(job, shared_);
 }
@@ -365,21 +365,21 @@ void GlooCommunicator::run() {
   for (;;) {
     std::shared_ptr<Job> job;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return over_ || next_; });
+      const MutexLock lock(mutex_);
+      while (!over_ && !next_) changed_.wait(mutex_, Deadline::never());
       job = std::exchange(next_, nullptr);
       if (!job) return;
     }
     Status status;
     {
-      const std::lock_guard lock(shared_->mutex);
+      const MutexLock lock(shared_->mutex);
       status = shared_->failure;
     }
     if (status.ok()) {
       try {
         job->work(job->tag);
       } catch (const std::exception& error) {
-        const std::lock_guard lock(shared_->mutex);
+        const MutexLock lock(shared_->mutex);
         // Gloo's text is about this failure, or it is the failure.
         if (shared_->failure.ok()) {
           shared_->failure = Status::internal(std::string("gloo: ") + error.what());

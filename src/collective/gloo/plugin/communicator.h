@@ -2,10 +2,8 @@
 // another; operations only look whether theirs is over.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "collective/gloo/plugin/transport.h"
@@ -15,7 +13,7 @@ namespace farandole::collective::gloo::plugin {
 class GlooCommunicator final : public Communicator {
  public:
   explicit GlooCommunicator(GlooOptions options);
-  // Ends what is under way.
+  // Ends what is in flight.
   ~GlooCommunicator() override;
 
   int member() const override { return me_; }
@@ -59,12 +57,11 @@ class GlooCommunicator final : public Communicator {
   std::shared_ptr<Context> context_;
   std::uint32_t operations_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_.
-  bool over_ = false;
-  std::shared_ptr<Job> next_;
-  Status notStarted_;  // why there is no thread
+  Mutex mutex_;
+  Condition changed_;
+  bool over_ GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Job> next_ GUARDED_BY(mutex_);
+  Status notStarted_;  // why there is no thread; set by the constructor
   std::thread thread_;
 };
 

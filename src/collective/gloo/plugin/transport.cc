@@ -44,29 +44,34 @@ Context::Context(const std::shared_ptr<Shared>& shared, int me, int members)
 }
 
 Buffer::Buffer(std::shared_ptr<Shared> shared, void* memory, std::size_t bytes)
-    : ::gloo::transport::UnboundBuffer(memory, bytes), shared_(std::move(shared)) {}
+    : ::gloo::transport::UnboundBuffer(memory, bytes),
+      state_(std::make_shared<State>(std::move(shared))) {}
 
 Buffer::~Buffer() {
   std::vector<std::shared_ptr<Pending>> pending;
   {
-    std::unique_lock lock(shared_->mutex);
+    const Deadline deadline = Deadline::after(state_->shared->waitLimit);
+    const MutexLock lock(state_->shared->mutex);
     pending = state_->pending;
-    // In good order nothing is given up.
-    shared_->changed.wait_for(lock, shared_->waitLimit, [&] {
-      return !shared_->failure.ok() ||
-             std::all_of(pending.begin(), pending.end(), [](const auto& one) { return one->over; });
-    });
+    // Without a failure nothing is given up.
+    const auto allOver = [&] {
+      return std::all_of(pending.begin(), pending.end(), [](const auto& one) { return one->over; });
+    };
+    while (state_->shared->failure.ok() && !allOver() && !deadline.passed()) {
+      state_->shared->changed.wait(state_->shared->mutex, deadline);
+    }
   }
   for (const auto& one : pending) {
     {
-      const std::lock_guard lock(shared_->mutex);
+      const MutexLock lock(state_->shared->mutex);
       if (one->over) continue;
     }
-    if (shared_->port->cancel(one->handle)) continue;
+    if (state_->shared->port->cancel(one->handle)) continue;
     // It has begun, and its memory is about to go: so must the connection.
-    for (const std::int32_t rank : shared_->ranks) {
+    for (const std::int32_t rank : state_->shared->ranks) {
       if (one->peer == rank || one->peer < 0) {
-        shared_->port->drop(rank, Status(Code::kCancelled, "an operation was given up half-way"));
+        state_->shared->port->drop(rank,
+                                   Status(Code::kCancelled, "an operation was given up half-way"));
       }
     }
   }
@@ -83,48 +88,48 @@ std::span<std::uint8_t> Buffer::part(std::size_t offset, std::size_t bytes) cons
 
 std::shared_ptr<Buffer::Pending> Buffer::begin() {
   auto pending = std::make_shared<Pending>();
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(state_->shared->mutex);
   std::erase_if(state_->pending, [](const auto& one) { return one->over; });
   state_->pending.push_back(pending);
   return pending;
 }
 
 std::function<void(const Status&, int)> Buffer::completion(
-    Line State::*line, const std::shared_ptr<Pending>& pending) {
-  return [shared = shared_, state = state_, line, pending](const Status& status, int peer) {
-    const std::lock_guard lock(shared->mutex);
+    Line State::*which, const std::shared_ptr<Pending>& pending) {
+  return [state = state_, which, pending](const Status& status, int peer) {
+    const MutexLock lock(state->shared->mutex);
     pending->over = true;
     if (status.ok()) {
-      (state.get()->*line).finished.push_back(shared->memberOf(peer).value_or(-1));
-    } else if (status.code() != Code::kCancelled && shared->failure.ok()) {
-      shared->failure = status;
+      (state.get()->*which).finished.push_back(state->shared->memberOf(peer).value_or(-1));
+    } else if (status.code() != Code::kCancelled && state->shared->failure.ok()) {
+      state->shared->failure = status;
     }
-    shared->changed.notify_all();
+    state->shared->changed.notifyAll();
   };
 }
 
 void Buffer::send(int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) {
   const std::span<std::uint8_t> memory = part(offset, bytes);
-  const int peer = shared_->ranks.at(static_cast<std::size_t>(to));
-  const std::uint64_t where = shared_->slotOf(slot);
+  const int peer = state_->shared->ranks.at(static_cast<std::size_t>(to));
+  const std::uint64_t where = state_->shared->slotOf(slot);
   const auto pending = begin();
   const auto done = completion(&State::sends, pending);
-  const transport::LinkHandle handle = shared_->port->send(
+  const transport::LinkHandle handle = state_->shared->port->send(
       peer, where, memory, [done, peer](const Status& status) { done(status, peer); });
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(state_->shared->mutex);
   pending->handle = handle;
   pending->peer = peer;
 }
 
 void Buffer::recv(int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) {
   const std::span<std::uint8_t> memory = part(offset, bytes);
-  const int peer = shared_->ranks.at(static_cast<std::size_t>(from));
-  const std::uint64_t where = shared_->slotOf(slot);
+  const int peer = state_->shared->ranks.at(static_cast<std::size_t>(from));
+  const std::uint64_t where = state_->shared->slotOf(slot);
   const auto pending = begin();
   const auto done = completion(&State::receives, pending);
-  const transport::LinkHandle handle = shared_->port->recv(
+  const transport::LinkHandle handle = state_->shared->port->recv(
       peer, where, memory, [done, peer](const Status& status) { done(status, peer); });
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(state_->shared->mutex);
   pending->handle = handle;
   pending->peer = peer;
 }
@@ -134,62 +139,67 @@ void Buffer::recv(std::vector<int> from, std::uint64_t slot, std::size_t offset,
   const std::span<std::uint8_t> memory = part(offset, bytes);
   std::vector<int> peers;
   for (const int member : from) {
-    peers.push_back(shared_->ranks.at(static_cast<std::size_t>(member)));
+    peers.push_back(state_->shared->ranks.at(static_cast<std::size_t>(member)));
   }
-  const std::uint64_t where = shared_->slotOf(slot);
+  const std::uint64_t where = state_->shared->slotOf(slot);
   const auto pending = begin();
   const transport::LinkHandle handle =
-      shared_->port->recvAny(peers, where, memory, completion(&State::receives, pending));
-  const std::lock_guard lock(shared_->mutex);
+      state_->shared->port->recvAny(peers, where, memory, completion(&State::receives, pending));
+  const MutexLock lock(state_->shared->mutex);
   pending->handle = handle;
 }
 
-bool Buffer::wait(Line& line, int* rank, std::chrono::milliseconds timeout, const char* what) {
-  const auto limit = timeout == ::gloo::transport::kUnsetTimeout ? shared_->waitLimit : timeout;
-  std::unique_lock lock(shared_->mutex);
-  const bool came = shared_->changed.wait_for(lock, limit, [&] {
-    return !line.finished.empty() || line.aborted || !shared_->failure.ok();
-  });
+bool Buffer::wait(Line State::*which, int* rank, std::chrono::milliseconds timeout,
+                  const char* what) {
+  const auto limit =
+      timeout == ::gloo::transport::kUnsetTimeout ? state_->shared->waitLimit : timeout;
+  const Deadline deadline = Deadline::after(limit);
+  MutexLock lock(state_->shared->mutex);
+  Line& line = (*state_).*which;
+  while (line.finished.empty() && !line.aborted && state_->shared->failure.ok() &&
+         !deadline.passed()) {
+    state_->shared->changed.wait(state_->shared->mutex, deadline);
+  }
   if (!line.finished.empty()) {
     if (rank != nullptr) *rank = line.finished.front();
     line.finished.pop_front();
     return true;
   }
   if (std::exchange(line.aborted, false)) return false;
-  if (!came) {
-    shared_->failure = Status::timeout("no message came or went for " +
-                                       std::to_string(limit.count() / 1000) + " s in " + what);
+  if (state_->shared->failure.ok()) {
+    state_->shared->failure = Status::timeout(
+        "no message came or went for " + std::to_string(limit.count() / 1000) + " s in " + what);
   }
-  const std::string text = shared_->failure.message();
+  const std::string text = state_->shared->failure.message();
   lock.unlock();
-  shared_->announce();
+  state_->shared->announce();
   GLOO_THROW_IO_EXCEPTION(text);
 }
 
 bool Buffer::waitRecv(int* rank, std::chrono::milliseconds timeout) {
-  return wait(state_->receives, rank, timeout, "a receive");
+  return wait(&State::receives, rank, timeout, "a receive");
 }
 
 bool Buffer::waitSend(int* rank, std::chrono::milliseconds timeout) {
-  return wait(state_->sends, rank, timeout, "a send");
+  return wait(&State::sends, rank, timeout, "a send");
 }
 
-void Buffer::abort(Line& line) {
-  const std::lock_guard lock(shared_->mutex);
-  line.aborted = true;
-  shared_->changed.notify_all();
+void Buffer::abort(Line State::*which) {
+  const MutexLock lock(state_->shared->mutex);
+  ((*state_).*which).aborted = true;
+  state_->shared->changed.notifyAll();
 }
 
-void Buffer::abortWaitRecv() { abort(state_->receives); }
+void Buffer::abortWaitRecv() { abort(&State::receives); }
 
-void Buffer::abortWaitSend() { abort(state_->sends); }
+void Buffer::abortWaitSend() { abort(&State::sends); }
 
 // ---- What the buffers of a communicator share: slots, and the failure that ends every wait.
 
 void Shared::fail(const Status& why) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (failure.ok()) failure = why;
-  changed.notify_all();
+  changed.notifyAll();
 }
 
 std::optional<int> Shared::memberOf(int globalRank) const {
@@ -211,7 +221,7 @@ std::uint64_t Shared::watchSlot() const { return std::uint64_t{key} << 40 | kPre
 void Shared::announce() {
   Status why;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (failure.ok() || std::exchange(announced_, true)) return;
     why = failure;
   }
@@ -258,7 +268,7 @@ void Shared::watch() {
             shared->fail(status);
           }
         });
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     watch->handle = handle;
     watches_.push_back(watch);
   }
@@ -267,7 +277,7 @@ void Shared::watch() {
 void Shared::unwatch() {
   std::vector<std::shared_ptr<Watch>> watches;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     watches.swap(watches_);
   }
   // One that has begun ends by itself: its memory is its callback's.

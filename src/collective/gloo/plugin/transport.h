@@ -7,14 +7,14 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "collective/gloo/gloo_engine.h"
 
 namespace farandole::collective::gloo::plugin {
@@ -35,10 +35,9 @@ class Shared : public std::enable_shared_from_this<Shared> {
   const std::chrono::milliseconds waitLimit;
   int me = 0;
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex.
-  Status failure;
+  Mutex mutex;
+  Condition changed;
+  Status failure GUARDED_BY(mutex);
 
   void fail(const Status& why);
   // Tells the other members of the failure, once; they may be waiting for members that live.
@@ -61,9 +60,8 @@ class Shared : public std::enable_shared_from_this<Shared> {
   std::uint64_t watchSlot() const;
   void heard(const Notice& notice);
 
-  // Guarded by mutex.
-  bool announced_ = false;
-  std::vector<std::shared_ptr<Watch>> watches_;
+  bool announced_ GUARDED_BY(mutex) = false;
+  std::vector<std::shared_ptr<Watch>> watches_ GUARDED_BY(mutex);
 };
 
 class Transport final : public ::gloo::transport::Context {
@@ -85,7 +83,7 @@ class Context final : public ::gloo::Context {
 class Buffer final : public ::gloo::transport::UnboundBuffer {
  public:
   Buffer(std::shared_ptr<Shared> shared, void* memory, std::size_t bytes);
-  // Whatever is still under way is withdrawn, or ended together with its peer.
+  // What is still in flight is withdrawn, or ended together with its peer.
   ~Buffer() override;
 
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
@@ -98,8 +96,9 @@ class Buffer final : public ::gloo::transport::UnboundBuffer {
             std::size_t bytes) override;
 
  private:
-  struct Line {  // of sends, or of receives
-    std::deque<int> finished;
+  // The sends, or the receives, of a buffer.
+  struct Line {
+    std::deque<int> finished;  // the members they went to, or came from
     bool aborted = false;
   };
   struct Pending {
@@ -107,22 +106,23 @@ class Buffer final : public ::gloo::transport::UnboundBuffer {
     int peer = -1;  // global; -1: any
     bool over = false;
   };
-  // Outlives the buffer if a callback is late. Guarded by Shared::mutex.
+  // Outlives the buffer if a callback is late.
   struct State {
-    Line sends;
-    Line receives;
-    std::vector<std::shared_ptr<Pending>> pending;
+    explicit State(std::shared_ptr<Shared> all) : shared(std::move(all)) {}
+    const std::shared_ptr<Shared> shared;
+    Line sends GUARDED_BY(shared->mutex);
+    Line receives GUARDED_BY(shared->mutex);
+    std::vector<std::shared_ptr<Pending>> pending GUARDED_BY(shared->mutex);
   };
 
   std::span<std::uint8_t> part(std::size_t offset, std::size_t bytes) const;
-  bool wait(Line& line, int* rank, std::chrono::milliseconds timeout, const char* what);
-  void abort(Line& line);
+  bool wait(Line State::*which, int* rank, std::chrono::milliseconds timeout, const char* what);
+  void abort(Line State::*which);
   std::shared_ptr<Pending> begin();
-  std::function<void(const Status&, int)> completion(Line State::*line,
+  std::function<void(const Status&, int)> completion(Line State::*which,
                                                      const std::shared_ptr<Pending>& pending);
 
-  const std::shared_ptr<Shared> shared_;
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace farandole::collective::gloo::plugin
