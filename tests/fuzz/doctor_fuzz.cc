@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/checks.h"
+#include "doctor/diagnosis.h"
 #include "doctor/report.h"
 #include "fuzz.h"
 #include "launch/facts/facts.h"
