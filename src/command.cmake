@@ -18,7 +18,7 @@ if(TARGET farandole_run)
   install(TARGETS farandole_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
   # The names of the commands it replaces. Those that other packages install under the same name stand
-  # apart: whoever wants them puts compat/bin into PATH.
+  # apart: a user who wants them puts compat/bin into PATH.
   foreach(pair bin:horovodrun bin:ipexrun compat/bin:torchrun compat/bin:mpirun compat/bin:mpiexec)
     string(REPLACE ":" ";" pair ${pair})
     list(GET pair 0 folder)

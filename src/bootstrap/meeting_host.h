@@ -47,7 +47,7 @@ Status explained(const Terms& terms, Status seen, Duration timeout);
 // To all others of the meeting: why it fails. Instead of opening the room, only by local rank 0.
 void sayWhy(const Terms& terms, const Status& status);
 void sayWhyThereIsNoRoom(const Terms& terms, const Status& status);
-// Of what was found at the room's key; ok: its address.
+// What the value at the room's key says; ok: it is the room's address.
 Status whyThereIsNoRoom(std::string_view room);
 
 class MeetingHost {

@@ -43,7 +43,7 @@ class BatchRun {
   // moved.
   struct Refusal {
     Execution::TooSmall output;
-    // Of the operation that does not fit, if it is one of a group; otherwise empty.
+    // The name of the operation that does not fit, if it is one of a group; otherwise empty.
     std::string name;
   };
   std::optional<Refusal> refusal() const;

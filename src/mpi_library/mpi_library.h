@@ -27,7 +27,7 @@ struct MpiStarter {
   enum class Kind { kNone, kOpenMpi, kMpich, kEither };
   Kind kind = Kind::kNone;
   int size = 0;  // how many processes it says it started; 0: not known
-  // Of either kind: the one that speaks to such a starter as distributions build it.
+  // If it is of either kind: the one that speaks to such a starter as distributions build it.
   MpiAbi likely = MpiAbi::kOpenMpi;
 };
 MpiStarter mpiStarter(const GetEnv& getEnv);

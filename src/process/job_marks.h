@@ -27,7 +27,7 @@ class JobMarks {
   // Creates the control group if that is permitted; if not, the other marks have to do.
   static JobMarks create(const std::string& job);
 
-  // Of file locks; 0: none (our own limit leaves no room for a number of its own).
+  // The limit of file locks that marks the job; 0: none, because our own limit leaves no room.
   rlim_t lockLimit() const { return lockLimit_; }
   // For clone3; -1: none.
   int groupFolder() const { return groupFolder_.get(); }

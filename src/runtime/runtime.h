@@ -90,8 +90,8 @@ class Runtime {
   Locals localsOf(const SetInfo& info) const;
   // Returns the shared memory of a set's members on this machine. The first of them allocates it,
   // and tells the others where it is.
-  Result<collective::shm::SharedAreas::PartPtr> areaOf(const Locals& locals, std::size_t bytes,
-                                                       const std::string& key, Deadline deadline);
+  Result<collective::shm::SharedAreas::UsePtr> areaOf(const Locals& locals, std::size_t bytes,
+                                                      const std::string& key, Deadline deadline);
   // Returns the number that a set's messages between machines begin with. The set's first member
   // chooses it.
   Result<std::uint32_t> linkKeyOf(std::int32_t id, const SetInfo& info, const std::string& key,

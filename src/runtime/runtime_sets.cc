@@ -69,10 +69,10 @@ Runtime::Locals Runtime::localsOf(const SetInfo& info) const {
   return locals;
 }
 
-Result<collective::shm::SharedAreas::PartPtr> Runtime::areaOf(const Locals& locals,
-                                                              std::size_t bytes,
-                                                              const std::string& key,
-                                                              Deadline deadline) {
+Result<collective::shm::SharedAreas::UsePtr> Runtime::areaOf(const Locals& locals,
+                                                             std::size_t bytes,
+                                                             const std::string& key,
+                                                             Deadline deadline) {
   const int members = static_cast<int>(locals.ranks.size());
   if (locals.me == 0) {
     auto area = areas_->make(bytes, members);

@@ -37,7 +37,7 @@ struct LinkLimits {
   Duration handshake = std::chrono::seconds(5);
   // Bytes of messages that may wait here for their receives, per connection.
   std::uint64_t window = kDefaultWindow;
-  // Of TCP; see congestion.h.
+  // TCP's congestion control; see congestion.h.
   std::string congestion = kAutoCongestion;
 };
 

@@ -66,7 +66,7 @@ class Blocks {
     std::int64_t end;
   };
   std::int64_t block(int machine, std::int64_t chunk) const;
-  // Of a slice in its machine's block; empty for who carries none.
+  // The range of a slice in its machine's block; empty if the member carries none.
   Range rangeOf(int machine, std::int64_t chunk, int slice) const;
 
   const Machines& machines_;

@@ -20,7 +20,7 @@ class Slices {
     return splitAt(segments_.total(), chunk, cut_.chunks);
   }
   std::int64_t count(std::int64_t chunk) const { return begin(chunk + 1) - begin(chunk); }
-  // Of a slice, within its chunk.
+  // Where a slice begins within its chunk.
   std::int64_t begin(std::int64_t chunk, int slice) const {
     return splitAt(count(chunk), slice, cut_.slices);
   }

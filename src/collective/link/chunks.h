@@ -22,7 +22,7 @@ struct Chunk {
   std::int64_t count() const { return end - begin; }
 };
 
-// Of at most `most` elements each, and never empty.
+// Chunks of at most `most` elements each; none is empty.
 std::vector<Chunk> cutIntoChunks(const Segments& segments, std::int64_t begin, std::int64_t end,
                                  std::int64_t most);
 std::int64_t largest(const std::vector<Chunk>& chunks);

@@ -36,7 +36,7 @@ class Gossip {
   // What can be done now. True if something was.
   bool advance();
   bool complete() const { return complete_; }
-  // Of any member, once complete.
+  // What a member has contributed; once complete, any member's.
   const std::byte* block(int member) const;
   std::size_t blockBytes(int member) const;
 

@@ -26,7 +26,7 @@ class Pipeline : public MpiOperation {
     Scratch scratch;
   };
   virtual std::size_t steps() const = 0;
-  // Of all steps; the same on all members.
+  // The bytes of all steps together; the same on all members.
   virtual std::size_t allBytes() const = 0;
   // Prepares and posts the first phase. Returns the bytes it moved here.
   virtual std::size_t begin(Step& step) = 0;

@@ -85,7 +85,7 @@ class AreaLayout {
   std::size_t contributionBytes() const { return contribution_; }
   // Bytes of one answer slot, and the largest part for one member.
   std::size_t partBytes() const { return part_; }
-  // Of one channel's stream; a power of two.
+  // Bytes of one channel's stream; a power of two.
   std::size_t streamBytes() const { return stream_; }
 
   std::size_t flags(int member) const;

@@ -24,43 +24,43 @@ constexpr std::size_t withCount(std::size_t bytes) { return countAt(bytes) + kLi
 
 }  // namespace
 
-SharedAreas::Part::~Part() { areas_.leave(*this); }
+SharedAreas::Use::~Use() { areas_.leave(*this); }
 
-Result<SharedAreas::PartPtr> SharedAreas::make(std::size_t bytes, int members) {
+Result<SharedAreas::UsePtr> SharedAreas::make(std::size_t bytes, int members) {
   collect();
   awaitSlower();
   Result<void*> memory = neighbourhood_.arena().allocate(withCount(bytes));
   FARANDOLE_RETURN_IF_ERROR(memory.status());
   auto* const data = static_cast<std::byte*>(*memory);
-  auto* const left = new (data + countAt(bytes)) Part::Count(0);
+  auto* const left = new (data + countAt(bytes)) Use::Count(0);
   const MutexLock lock(mutex_);
   areas_.push_back({data, left, static_cast<std::uint32_t>(members), false});
-  return PartPtr(new Part(*this, data, *left));
+  return UsePtr(new Use(*this, data, *left));
 }
 
-Result<SharedAreas::PartPtr> SharedAreas::join(int firstLocalRank, std::uint64_t offset,
-                                               std::size_t bytes) {
+Result<SharedAreas::UsePtr> SharedAreas::join(int firstLocalRank, std::uint64_t offset,
+                                              std::size_t bytes) {
   std::byte* const data = neighbourhood_.at(firstLocalRank, offset, withCount(bytes));
   if (data == nullptr || offset % kLinePair != 0) {
     return Status::internal("local rank " + std::to_string(firstLocalRank) +
                             " announced shared memory outside of its arena");
   }
-  auto* const left = std::launder(reinterpret_cast<Part::Count*>(data + countAt(bytes)));
-  return PartPtr(new Part(*this, data, *left));
+  auto* const left = std::launder(reinterpret_cast<Use::Count*>(data + countAt(bytes)));
+  return UsePtr(new Use(*this, data, *left));
 }
 
-void SharedAreas::leave(const Part& part) {
+void SharedAreas::leave(const Use& use) {
   {
     const MutexLock lock(mutex_);
     for (Area& area : areas_) {
-      if (area.data != part.data_) continue;
+      if (area.data != use.data_) continue;
       area.leftHere = true;
       ++late_;
     }
   }
   // Release: everything this rank has done there is over when the first member sees the count. The
   // memory may have another owner at once: it is not even read again.
-  part.left_.fetch_add(1, std::memory_order_release);
+  use.left_.fetch_add(1, std::memory_order_release);
   collect();
 }
 

@@ -22,35 +22,35 @@ namespace farandole::collective::shm {
 
 class SharedAreas {
  public:
-  // The neighbourhood outlives it, it outlives its parts.
+  // The neighbourhood outlives it, it outlives the uses of its areas.
   explicit SharedAreas(machine::Neighbourhood& neighbourhood) : neighbourhood_(neighbourhood) {}
 
-  // A member's part in an area. When it ends, this process never touches the area again.
-  class Part {
+  // A member's use of an area. When it ends, this process never touches the area again.
+  class Use {
    public:
-    ~Part();
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
     std::byte* data() const { return data_; }
 
    private:
     friend class SharedAreas;
     using Count = std::atomic<std::uint32_t>;
-    Part(SharedAreas& areas, std::byte* data, Count& left)
+    Use(SharedAreas& areas, std::byte* data, Count& left)
         : areas_(areas), data_(data), left_(left) {}
 
     SharedAreas& areas_;
     std::byte* const data_;
     Count& left_;
   };
-  using PartPtr = std::unique_ptr<Part>;
+  using UsePtr = std::unique_ptr<Use>;
 
   // By the first of `members` ranks: zeroed memory. Where many areas that this rank has left wait
   // for slower members, it waits a moment for them: who makes and leaves areas in a loop must not
   // be far ahead of the others.
-  Result<PartPtr> make(std::size_t bytes, int members);
+  Result<UsePtr> make(std::size_t bytes, int members);
   // By the others: it lies there in the first one's arena, which may be a lie.
-  Result<PartPtr> join(int firstLocalRank, std::uint64_t offset, std::size_t bytes);
+  Result<UsePtr> join(int firstLocalRank, std::uint64_t offset, std::size_t bytes);
 
   // Frees what all members have left.
   void collect();
@@ -58,12 +58,12 @@ class SharedAreas {
  private:
   struct Area {
     std::byte* data = nullptr;
-    Part::Count* left = nullptr;
+    Use::Count* left = nullptr;
     std::uint32_t members = 0;
     bool leftHere = false;
   };
 
-  void leave(const Part& part);
+  void leave(const Use& use);
   void awaitSlower();
 
   machine::Neighbourhood& neighbourhood_;

@@ -20,7 +20,7 @@ constexpr auto kPause = milliseconds(500);
 
 RemoteHosts::RemoteHosts(const launch::plan::JobPlan& plan, Connecting& common,
                          RemoteHost::Listener& listener, Duration waitFor)
-    : common_(common), patience_(Deadline::after(waitFor)) {
+    : common_(common), giveUpAt_(Deadline::after(waitFor)) {
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
     const bool used =
         std::any_of(plan.ranks.begin(), plan.ranks.end(),
@@ -59,7 +59,7 @@ void RemoteHosts::connectSome() {
 }
 
 bool RemoteHosts::tryAgainLater(RemoteHost& host) {
-  if (patience_.passed()) return false;
+  if (giveUpAt_.passed()) return false;
   again_[host.index()] = Clock::now() + kPause;
   return true;
 }

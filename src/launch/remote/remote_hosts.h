@@ -54,7 +54,7 @@ class RemoteHosts {
   RemoteHost* last_ = nullptr;              // that was ready in this round
   std::size_t bytes_ = 0;                   // that have come in this round
   std::map<std::size_t, TimePoint> again_;  // host index → when to try again
-  const Deadline patience_;
+  const Deadline giveUpAt_;
   const process::InheritedSignals* signals_ = nullptr;
   const rlimit* files_ = nullptr;
 };

@@ -18,18 +18,18 @@ using namespace std::chrono_literals;
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 
 // Rank 0's area, as all members see it.
-SharedAreas::PartPtr shared(GroupMember& member, SharedAreas& areas,
-                            collective::Communicator& world) {
-  SharedAreas::PartPtr part;
+SharedAreas::UsePtr shared(GroupMember& member, SharedAreas& areas,
+                           collective::Communicator& world) {
+  SharedAreas::UsePtr use;
   std::int64_t offset = 0;
   if (member.rank() == 0) {
-    part = std::move(areas.make(kBytes, member.size())).value();
-    offset = static_cast<std::int64_t>(member.neighbourhood().offsetOf(part->data()));
+    use = std::move(areas.make(kBytes, member.size())).value();
+    offset = static_cast<std::int64_t>(member.neighbourhood().offsetOf(use->data()));
   }
   const collective::Piece piece{&offset, &offset, 1};
   EXPECT_TRUE(member.wait(world.broadcast(std::span(&piece, 1), DType::kInt64, 0)).ok());
-  if (!part) part = std::move(areas.join(0, static_cast<std::uint64_t>(offset), kBytes)).value();
-  return part;
+  if (!use) use = std::move(areas.join(0, static_cast<std::uint64_t>(offset), kBytes)).value();
+  return use;
 }
 
 TEST(SharedAreas, AreFreedWhenTheLastMemberHasLeft) {
@@ -38,15 +38,15 @@ TEST(SharedAreas, AreFreedWhenTheLastMemberHasLeft) {
     SharedAreas areas(member.neighbourhood());
     const machine::Arena& arena = member.neighbourhood().arena();
     for (int last = 0; last < 3; ++last) {
-      SharedAreas::PartPtr part = shared(member, areas, *world);
-      const std::byte* const data = part->data();
-      part->data()[member.rank()] = std::byte{1};
-      if (member.rank() != last) part.reset();
+      SharedAreas::UsePtr use = shared(member, areas, *world);
+      const std::byte* const data = use->data();
+      use->data()[member.rank()] = std::byte{1};
+      if (member.rank() != last) use.reset();
       EXPECT_TRUE(member.wait(world->barrier()).ok());
       areas.collect();
       EXPECT_TRUE(member.rank() != 0 || arena.owns(data, kBytes));
       EXPECT_TRUE(member.wait(world->barrier()).ok());
-      part.reset();
+      use.reset();
       EXPECT_TRUE(member.wait(world->barrier()).ok());
       areas.collect();
       EXPECT_FALSE(member.rank() == 0 && arena.owns(data, kBytes));
@@ -63,12 +63,12 @@ TEST(SharedAreas, OfARankThatWasLostAreNeverUsedAgain) {
       [](GroupMember& member) {
         const auto world = member.world();
         SharedAreas areas(member.neighbourhood());
-        SharedAreas::PartPtr part = shared(member, areas, *world);
+        SharedAreas::UsePtr use = shared(member, areas, *world);
         if (member.rank() == 1) ::kill(::getpid(), SIGKILL);
         for (int i = 0; i < 10'000 && !member.neighbourhood().failed(); ++i) ::usleep(1000);
         EXPECT_TRUE(member.neighbourhood().failed());
-        const std::byte* const data = part->data();
-        part.reset();
+        const std::byte* const data = use->data();
+        use.reset();
         areas.collect();
         EXPECT_TRUE(member.neighbourhood().arena().owns(data, kBytes));
         const auto next = areas.make(kBytes, 1);
