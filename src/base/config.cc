@@ -264,7 +264,7 @@ const std::vector<ConfigVariable>& table() {
        "TCP's congestion control between machines: auto (none that paces), system, or a name",
        "auto", text(&Config::congestion)},
       {"FARANDOLE_LOG_LEVEL", "debug, info, warning, error or off", "warning", parseLogLevel},
-      {"FARANDOLE_PORT", "where rank 0 listens for the others", "MASTER_PORT + 1", readElsewhere},
+      {"FARANDOLE_PORT", "where rank 0 listens for the others", "MASTER_PORT + 1, or up to 7 more if connections have it", readElsewhere},
       {"FARANDOLE_SECRET_FILE", "a file with the job's secret, mode 600", "", readElsewhere},
       {"FARANDOLE_MPI", "under an MPI's own starter: openmpi, mpich or the path of a libmpi",
        "what started the rank", readElsewhere},

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -16,6 +17,8 @@
 
 namespace farandole::runtime {
 namespace {
+
+constexpr int kMostStorePorts = 8;  // see LinkBootstrap::StoreAddress
 
 std::string valueOf(const GetEnv& getEnv, const char* name) {
   const char* value = getEnv(name);
@@ -148,6 +151,9 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
   FARANDOLE_RETURN_IF_ERROR(rank.status());
   FARANDOLE_ASSIGN_OR_RETURN(auto port, numberOf(getEnv, "MASTER_PORT", 1, 65535, 29500));
   FARANDOLE_ASSIGN_OR_RETURN(auto ours, numberOf(getEnv, "FARANDOLE_PORT", 1, 65535, port + 1));
+  // The one beside MASTER_PORT was promised by nobody.
+  const bool given = !valueOf(getEnv, "FARANDOLE_PORT").empty();
+  const int ports = given ? 1 : std::clamp(65536 - ours, 1, kMostStorePorts);
   // Without LOCAL_RANK these are variables of a pod, of which torchrun has not made ranks yet.
   const bool pod = valueOf(getEnv, "LOCAL_RANK").empty();
   if (pod) {
@@ -175,7 +181,7 @@ Status adopt(const GetEnv& getEnv, Identity& identity) {
   config.localSize = localSize;
   config.machine = machine;
   if (config.host == "localhost") config.host = hostName();
-  identity.store = LinkBootstrap::StoreAddress{valueOf(getEnv, "MASTER_ADDR"), ours};
+  identity.store = LinkBootstrap::StoreAddress{valueOf(getEnv, "MASTER_ADDR"), ours, ports};
   if (const std::string& address = identity.store->address; isLoopback(address)) {
     keepToLoopback(config, address == "localhost" ? "127.0.0.1" : address);
   }

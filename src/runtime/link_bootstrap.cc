@@ -1,10 +1,13 @@
 #include "runtime/link_bootstrap.h"
 
 #include <netdb.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/suspension.h"
 
@@ -38,17 +41,61 @@ Result<transport::LinkCard> cardOf(const LinkBootstrap::StoreAddress& store) {
   if (const int error = ::getaddrinfo(store.address.c_str(), nullptr, &hints, &found); error != 0) {
     return Status::unavailable("MASTER_ADDR=" + store.address + ": " + ::gai_strerror(error));
   }
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    auto address = transport::LinkAddress::fromSockaddr(each->ai_addr);
-    if (!address.ok() || card.addresses.size() >= transport::kMaxLinkAddresses) continue;
-    address->port = static_cast<std::uint16_t>(store.port);
-    card.addresses.push_back(*address);
+  for (int port = store.port; port < store.port + store.ports; ++port) {
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+      auto address = transport::LinkAddress::fromSockaddr(each->ai_addr);
+      if (!address.ok() || card.addresses.size() >= transport::kMaxLinkAddresses) continue;
+      address->port = static_cast<std::uint16_t>(port);
+      card.addresses.push_back(*address);
+    }
   }
   ::freeaddrinfo(found);
   if (card.addresses.empty()) {
     return Status::unavailable("MASTER_ADDR=" + store.address + " has no usable address");
   }
   return card;
+}
+
+// Whether a server of this machine has the port. If not, a connection has it as its own end.
+bool isListenedOn(const std::string& bind, int port) {
+  auto address = transport::LinkAddress::parse(bind.empty() ? "127.0.0.1" : bind);
+  if (!address.ok()) return true;
+  address->port = static_cast<std::uint16_t>(port);
+  sockaddr_storage storage{};
+  const socklen_t length = address->toSockaddr(storage);
+  const UniqueFd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // A server that is too busy to accept says nothing.
+  const timeval limit{1, 0};
+  if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0)
+    return true;
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 ||
+         errno != ECONNREFUSED;
+}
+
+Result<std::unique_ptr<transport::LinkMesh>> startMesh(transport::LinkMeshOptions options,
+                                                       const Config& config,
+                                                       const LinkBootstrap::StoreAddress& store) {
+  // Only rank 0 is connected to.
+  if (config.rank != 0) {
+    options.ports.bind = "127.0.0.1";
+    return transport::LinkMesh::start(options);
+  }
+  options.ports.bind = config.bind;
+  for (int port = store.port;; ++port) {
+    options.ports.low = options.ports.high = static_cast<std::uint16_t>(port);
+    auto mesh = transport::LinkMesh::start(options);
+    if (mesh.ok()) return mesh;
+    const bool more = port + 1 < store.port + store.ports;
+    if (more && mesh.status().code() == Code::kUnavailable && !isListenedOn(config.bind, port)) {
+      continue;
+    }
+    return Status(mesh.status().code(),
+                  "rank 0 cannot listen on port " + std::to_string(port) +
+                      " for the other ranks (FARANDOLE_PORT, else MASTER_PORT + 1): " +
+                      mesh.status().message() +
+                      ". A child of rank 0 must not call init: in Python put it under "
+                      "if __name__ == \"__main__\":");
+  }
 }
 
 }  // namespace
@@ -73,24 +120,9 @@ Result<std::unique_ptr<LinkBootstrap>> LinkBootstrap::start(const Config& config
   options.host = config.host;
   options.epoch = kEpoch;
   options.connectTime = std::max(deadline.at() - Clock::now(), Duration::zero());
-  // Only rank 0 is connected to.
-  options.ports.bind = "127.0.0.1";
-  if (config.rank == 0) {
-    options.ports.bind = config.bind;
-    options.ports.low = options.ports.high = static_cast<std::uint16_t>(store.port);
-  }
-  auto mesh = transport::LinkMesh::start(options);
-  if (!mesh.ok() && config.rank == 0) {
-    return Status(mesh.status().code(),
-                  "rank 0 cannot listen on port " + std::to_string(store.port) +
-                      " for the other ranks (FARANDOLE_PORT, else MASTER_PORT + 1): " +
-                      mesh.status().message() +
-                      ". A child of rank 0 must not call init: in Python put it under "
-                      "if __name__ == \"__main__\":");
-  }
-  FARANDOLE_RETURN_IF_ERROR(mesh.status());
+  FARANDOLE_ASSIGN_OR_RETURN(auto mesh, startMesh(options, config, store));
   std::unique_ptr<LinkBootstrap> bootstrap(new LinkBootstrap(config));
-  bootstrap->mesh_ = std::move(mesh).value();
+  bootstrap->mesh_ = std::move(mesh);
   bootstrap->mesh_->onControl([raw = bootstrap.get()](int from, std::string_view message) {
     raw->received(from, message);
   });

@@ -28,7 +28,10 @@ class LinkBootstrap final : public bootstrap::Bootstrap {
   struct StoreAddress {
     std::string address;  // a name or a numeric address of rank 0
     int port = 0;         // 0: any port; the others then get card() by other means
-    std::string card{};   // the card of rank 0, instead of an address
+    // So many ports from that one on may be it: rank 0 takes the first one that no connection has
+    // as its own end. Nobody can keep such a port free for us.
+    int ports = 1;
+    std::string card{};  // the card of rank 0, instead of an address
   };
   // Collective over all ranks. Returns when this rank is connected with rank 0.
   static Result<std::unique_ptr<LinkBootstrap>> start(const Config& config,

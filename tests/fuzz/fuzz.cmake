@@ -1,6 +1,5 @@
 # libFuzzer programs, one per family of decoders: clang only, -DFARANDOLE_FUZZ=ON. They share the layers of the preset asan, so
 # that these are compiled once; tools/fuzz builds and runs them all.
-option(FARANDOLE_FUZZ "Build the fuzzers (clang)" OFF)
 if(FARANDOLE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "FARANDOLE_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
@@ -9,7 +8,7 @@ if(FARANDOLE_FUZZ)
   # libFuzzer's entry points.
   add_library(fuzz_main OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/fuzz_main.cc)
   target_link_libraries(fuzz_main PUBLIC farandole_options)
-  target_compile_options(fuzz_main PUBLIC -O1)
+  target_compile_options(fuzz_main PUBLIC -O1 -fsanitize=fuzzer-no-link)
   target_link_options(fuzz_main PUBLIC -fsanitize=fuzzer)
 
   # farandole_fuzzer(NAME LIBRARIES…): NAME_fuzz.cc with these libraries.
@@ -21,7 +20,7 @@ if(FARANDOLE_FUZZ)
 
   find_package(ZLIB REQUIRED)
   farandole_fuzzer(bootstrap_frame farandole_bootstrap)
-  farandole_fuzzer(handshake farandole_crypto)
+  farandole_fuzzer(handshake farandole_bootstrap)
   farandole_fuzzer(control farandole_control)
   farandole_fuzzer(agent_frame farandole_launch_remote)
   farandole_fuzzer(link_frame farandole_transport)

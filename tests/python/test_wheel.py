@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,22 @@ def test_install_offline_and_run(wheels, tmp_path):
     ]
     done = run_command(words, env={"PYTHONPATH": str(HERE / "ranks")}, cwd=tmp_path)
     assert "[(0, 9), (1, 9)]" in done.expect_success().output
+
+
+# As a container sees it that has only the build folder: read-only, under another name, without the
+# sources.
+MOUNTED = """
+set -eu
+mount --bind "$1" /mnt
+mount -o remount,bind,ro /mnt
+mount -t tmpfs none "$2"
+cd /
+exec /mnt/bin/farandole run -np 2 /usr/bin/python3 -c "$3"
+"""
+
+
+def test_build_tree_through_a_bind_mount():
+    code = "import farandole as f; f.init(); print(f.__file__, f.size())"
+    unshared = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNTED, "sh"]
+    done = run_command([*unshared, str(TREE), str(ROOT), code], cwd=Path("/")).expect_success()
+    assert done.output.count("/mnt/lib/farandole/python/farandole/__init__.py 2") == 2, done.output

@@ -114,7 +114,7 @@ TEST_P(Allreduce, RandomCasesMatchReference) {
     auto* sharedOut = static_cast<std::byte*>(member.memory(most, true));
     auto* ordinaryIn = static_cast<std::byte*>(member.memory(most, false));
     auto* ordinaryOut = static_cast<std::byte*>(member.memory(most, false));
-    const int cases = member.size() <= 2 ? 300 : member.size() <= 4 ? 100 : 50;
+    const int cases = casesOf(member.size() <= 2 ? 300 : member.size() <= 4 ? 100 : 50);
     for (int i = 0; i < cases && !::testing::Test::HasFatalFailure(); ++i) {
       const Case c = randomCase(dice);
       // Now and then only some ranks have shared memory.

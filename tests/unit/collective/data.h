@@ -24,6 +24,14 @@ Bytes reduced(const std::vector<Bytes>& inputs, std::int64_t count, DType dtype,
 // Where two byte strings differ first, for messages; -1 if they are equal.
 std::int64_t firstDifference(const void* a, const void* b, std::size_t bytes);
 
+// How many random cases to try. Under ThreadSanitizer, which needs ten times as long, the paths
+// count, and a few cases show them.
+#if defined(FARANDOLE_TSAN)
+constexpr int casesOf(int cases) { return cases / 4; }
+#else
+constexpr int casesOf(int cases) { return cases; }
+#endif
+
 // Small random choices that are the same on all ranks.
 class Dice {
  public:

@@ -15,11 +15,7 @@ constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kFloat32, DT
 
 class Move : public ::testing::TestWithParam<int> {
  protected:
-#if defined(FARANDOLE_TSAN)
-  static constexpr int kCases = 10;
-#else
-  static constexpr int kCases = 40;
-#endif
+  static constexpr int kCases = casesOf(40);
 };
 
 std::vector<std::int64_t> randomCounts(Dice& dice, int ranks) {

@@ -19,7 +19,7 @@ TEST_P(ReduceScatter, RandomCasesMatchReference) {
   runGroup(GetParam(), [](GroupMember& member) {
     auto communicator = member.world();
     Dice dice(21);
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < casesOf(40); ++i) {
       const DType dtype = dice.pick(kDTypes);
       const ReduceOp op = dice.pick(kOps);
       const bool shared = dice.coin();

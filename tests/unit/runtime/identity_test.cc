@@ -79,8 +79,10 @@ TEST_F(IdentityTest, TorchrunTellsEverything) {
   EXPECT_EQ(found->store->address, "alpha");
   // torchrun itself holds MASTER_PORT.
   EXPECT_EQ(found->store->port, 29501);
+  EXPECT_GT(found->store->ports, 1);
   variables_["FARANDOLE_PORT"] = "31000";
   EXPECT_EQ(identity()->store->port, 31000);
+  EXPECT_EQ(identity()->store->ports, 1);
 }
 
 TEST_F(IdentityTest, OurLauncherOutranksIt) {

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <thread>
 
+#include "base/fd.h"
 #include "runtime/topology.h"
 #include "unit/runtime/listening.h"
 
@@ -176,6 +179,48 @@ TEST_F(MeetingTest, AnotherJobIsNotLetIn) {
   }
   EXPECT_TRUE(at(1).put("x", "z", soon()).ok());
   EXPECT_EQ(at(0).get("x", soon()).value(), "z");
+}
+
+// A TCP socket of this machine, and its port.
+struct Socket {
+  Socket() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  }
+  int port() const { return ntohs(address.sin_port); }
+
+  UniqueFd fd;
+  sockaddr_in address{};
+};
+
+TEST_F(MeetingTest, APortThatAConnectionHasIsPassedOver) {
+  Socket server;
+  ASSERT_EQ(::listen(server.fd.get(), 1), 0);
+  Socket client;
+  const auto* to = reinterpret_cast<sockaddr*>(&server.address);
+  ASSERT_EQ(::connect(client.fd.get(), to, sizeof server.address), 0);
+  const LinkBootstrap::StoreAddress store{"127.0.0.1", client.port(), 8};
+  for (int rank = 0; rank < 2; ++rank) {
+    auto started = LinkBootstrap::start(configOf(rank, 2), store, soon());
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    ranks_.push_back(std::move(started).value());
+  }
+  EXPECT_TRUE(at(1).put("k", "v", soon()).ok());
+  EXPECT_EQ(at(0).get("k", soon()).value(), "v");
+}
+
+// It may be rank 0 of the same job, whose child this is.
+TEST_F(MeetingTest, APortThatAServerHasIsNot) {
+  Socket server;
+  ASSERT_EQ(::listen(server.fd.get(), 1), 0);
+  const auto started =
+      LinkBootstrap::start(configOf(0, 2), {"127.0.0.1", server.port(), 8}, soon());
+  EXPECT_EQ(started.status().code(), Code::kUnavailable);
+  EXPECT_THAT(started.status().message(),
+              HasSubstr("cannot listen on port " + std::to_string(server.port())));
 }
 
 TEST(PlaceTest, NonsenseIsRefused) {
